@@ -1,0 +1,1 @@
+"""The HTTP API: accepts documents, answers with their state and their results."""

@@ -1,0 +1,1 @@
+"""The ``pagefleet`` command and the embedded stack it can start."""

@@ -1,0 +1,1 @@
+"""Object storage: one protocol, S3 behind it, and an in-memory twin."""

@@ -1,0 +1,61 @@
+"""What the rest of the program may ask of an object store."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+PART_BYTES = 8 * 2**20  # S3 takes parts from 5 MiB; 8 is what boto3 itself uses
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One object as a listing or a HEAD describes it; ``etag`` is without quotes."""
+
+    key: str
+    size_bytes: int
+    etag: str
+
+
+class ObjectWriter(Protocol):
+    """An object in the making; it exists only once its ``with`` block has ended well."""
+
+    def write(self, part: bytes) -> None:
+        """Take the next bytes, of any length."""
+
+
+class ObjectStore(Protocol):
+    """A bucket. Every method raises ``StorageError`` or one of its subclasses."""
+
+    def put(self, key: str, body: bytes, *, media_type: str) -> None:
+        """Store ``body`` whole, replacing what is there."""
+
+    def writer(self, key: str, *, media_type: str) -> AbstractContextManager[ObjectWriter]:
+        """Open an object for streaming; leaving the block by an exception leaves no object."""
+
+    def get(self, key: str) -> bytes:
+        """Return a whole object; for those known to be small."""
+
+    def read_range(self, key: str, *, start: int, stop: int) -> bytes:
+        """Return the bytes from ``start`` to ``stop``, half-open."""
+
+    def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
+        """Yield an object part by part; a missing object raises before the first part."""
+
+    def head(self, key: str) -> StoredObject:
+        """Describe one object."""
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        """Yield the objects under ``prefix`` in key order, those after key ``after`` only."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects, in batches; a key that is not there counts as deleted."""
+
+    def presign_get(self, key: str, *, expires_s: int) -> str:
+        """Return an address at which anybody can GET the object for ``expires_s`` seconds."""
+
+    def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
+        """Return an address at which anybody can PUT the object for ``expires_s`` seconds."""
+
+    def check(self) -> None:
+        """Ask the store whether the bucket is there and may be used."""

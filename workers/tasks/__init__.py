@@ -1,0 +1,1 @@
+"""Celery task declarations: ids in, one call each."""
