@@ -1,0 +1,69 @@
+"""Batches, and the counts that are computed from their documents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.errors import RowNotFoundError
+from db.models import Batch, Document
+from db.states import FINAL_DOCUMENT_STATES, DocumentState
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """How many documents of a batch stand where, and their pages."""
+
+    documents: Mapping[DocumentState, int]
+    pages: int
+    pages_ok: int
+    pages_failed: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.documents.values())
+
+    @property
+    def final(self) -> int:
+        return sum(self.documents.get(state, 0) for state in FINAL_DOCUMENT_STATES)
+
+
+def insert(session: Session, batch: Batch) -> None:
+    """Add a batch."""
+    session.add(batch)
+    session.flush()
+
+
+def get(session: Session, batch_id: UUID, *, tenant: str) -> Batch:
+    """Return a batch of this tenant.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    batch = session.get(Batch, batch_id)
+    if batch is None or batch.tenant != tenant:
+        raise RowNotFoundError(f"no batch {batch_id}")
+    return batch
+
+
+def count(session: Session, batch_id: UUID) -> BatchCounts:
+    """Count the documents of a batch by state, and their pages."""
+    rows = session.execute(
+        select(
+            Document.state,
+            func.count(),
+            func.coalesce(func.sum(Document.page_count), 0),
+            func.coalesce(func.sum(Document.pages_ok), 0),
+            func.coalesce(func.sum(Document.pages_failed), 0),
+        )
+        .where(Document.batch_id == batch_id)
+        .group_by(Document.state)
+    ).all()
+    return BatchCounts(
+        documents={DocumentState(row[0]): row[1] for row in rows},
+        pages=sum(row[2] for row in rows),
+        pages_ok=sum(int(row[3]) for row in rows),
+        pages_failed=sum(int(row[4]) for row in rows),
+    )

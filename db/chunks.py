@@ -1,0 +1,225 @@
+"""Chunks: claiming with a lease, renewing, publishing with a fencing token."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Update, and_, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import StaleStateError
+from db.models import Chunk, Document, Page
+from db.states import OPEN_CHUNK_STATES, ChunkState, DocumentState, PageState
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkClaim:
+    """The right to recognize a chunk until the lease ends; ``attempt`` is the fencing token."""
+
+    chunk_id: UUID
+    attempt: int
+    document_id: UUID
+    generation: int
+    page_start: int
+    page_stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """What the ledger keeps of one page; ``values`` are columns of ``pages``."""
+
+    page_index: int
+    state: PageState
+    values: Mapping[str, Any]
+
+
+def claim(session: Session, chunk_id: UUID, *, worker: str, lease_s: float) -> ChunkClaim | None:
+    """Take a queued chunk, or one whose worker's lease ended; None: nothing to do here."""
+    lease_end = func.now() + timedelta(seconds=lease_s)
+    row = session.execute(
+        update(Chunk)
+        .where(
+            Chunk.id == chunk_id,
+            or_(
+                Chunk.state == ChunkState.QUEUED,
+                and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
+            ),
+            # A chunk of a cancelled or superseded document is not worth a page.
+            Document.id == Chunk.document_id,
+            Document.state == DocumentState.RECOGNIZING,
+            Document.generation == Chunk.generation,
+        )
+        .values(
+            state=ChunkState.RUNNING,
+            attempt=Chunk.attempt + 1,
+            worker=worker,
+            lease_expires_at=lease_end,
+            dispatch_after=lease_end,
+        )
+        .returning(
+            Chunk.attempt, Chunk.document_id, Chunk.generation, Chunk.page_start, Chunk.page_stop
+        )
+    ).one_or_none()
+    return row and ChunkClaim(chunk_id, *row)
+
+
+def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
+    """Extend the lease.
+
+    Raises:
+        StaleStateError: another worker has the chunk by now; whoever asked is a zombie.
+    """
+    lease_end = func.now() + timedelta(seconds=lease_s)
+    _set_once(session, claim, {"lease_expires_at": lease_end, "dispatch_after": lease_end})
+
+
+def put_back(session: Session, claim: ChunkClaim, *, delay_s: float, is_excused: bool) -> None:
+    """Give a chunk back, to be sent again after ``delay_s`` seconds.
+
+    Args:
+        session: an open transaction.
+        claim: what ``claim`` returned.
+        delay_s: seconds until the sweep sends the chunk again.
+        is_excused: whether this attempt does not count towards the cap, because the worker or
+            a server, and nothing about the chunk, was at fault.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    _set_once(
+        session,
+        claim,
+        {
+            "state": ChunkState.QUEUED,
+            # The token itself never goes back: a late write of this attempt stays fenced.
+            "excused": Chunk.excused + int(is_excused),
+            "lease_expires_at": None,
+            "worker": None,
+            "dispatch_after": func.now() + timedelta(seconds=delay_s),
+        },
+    )
+
+
+def publish(
+    session: Session,
+    claim: ChunkClaim,
+    *,
+    result_key: str,
+    pages: Sequence[PageRecord],
+    assemble_after_s: float,
+) -> bool:
+    """Make the results of a chunk the ones that count, and say whether it was the last chunk.
+
+    The document's row is locked first: without that the last two chunks could each see the
+    other one open, and nobody would assemble.
+
+    Raises:
+        StaleStateError: another attempt owns the chunk; nothing was changed.
+    """
+    _lock_document(session, claim.document_id)
+    _set_once(
+        session,
+        claim,
+        {"state": ChunkState.SUCCEEDED, "result_key": result_key, **_FINAL},
+    )
+    for page in pages:
+        session.execute(
+            update(Page)
+            .where(Page.document_id == claim.document_id, Page.page_index == page.page_index)
+            .values(
+                state=page.state,
+                generation=claim.generation,
+                attempts=Page.attempts + 1,
+                result_key=result_key,
+                **page.values,
+            )
+        )
+    return _close_document_if_done(session, claim.document_id, claim.generation, assemble_after_s)
+
+
+def give_up(
+    session: Session, chunk_id: UUID, *, code: str, detail: str, assemble_after_s: float
+) -> None:
+    """End a chunk that no worker could finish: its pages fail, and the document goes on.
+
+    Nothing happens when somebody finished or renewed the chunk in the meantime.
+    """
+    chunk = session.get(Chunk, chunk_id)
+    if chunk is None:
+        return
+    _lock_document(session, chunk.document_id)
+    row = session.execute(
+        update(Chunk)
+        .where(
+            Chunk.id == chunk_id,
+            or_(
+                Chunk.state == ChunkState.QUEUED,
+                and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
+            ),
+        )
+        .values(state=ChunkState.FAILED, error_code=code, attempt=Chunk.attempt + 1, **_FINAL)
+        .returning(Chunk.id)
+    ).one_or_none()
+    if row is None:
+        return
+    session.execute(
+        update(Page)
+        .where(
+            Page.document_id == chunk.document_id,
+            Page.page_index >= chunk.page_start,
+            Page.page_index < chunk.page_stop,
+            Page.state == PageState.QUEUED,
+        )
+        .values(
+            state=PageState.FAILED,
+            attempts=chunk.attempt,
+            error_code=code,
+            error_detail=detail,
+        )
+    )
+    _close_document_if_done(session, chunk.document_id, chunk.generation, assemble_after_s)
+
+
+_FINAL: Mapping[str, Any] = {"dispatch_after": None, "lease_expires_at": None, "worker": None}
+
+
+def _lock_document(session: Session, document_id: UUID) -> None:
+    session.execute(select(Document.id).where(Document.id == document_id).with_for_update())
+
+
+def _close_document_if_done(
+    session: Session, document_id: UUID, generation: int, assemble_after_s: float
+) -> bool:
+    open_chunks = session.scalar(
+        select(func.count())
+        .select_from(Chunk)
+        .where(
+            Chunk.document_id == document_id,
+            Chunk.generation == generation,
+            Chunk.state.in_(OPEN_CHUNK_STATES),
+        )
+    )
+    if open_chunks:
+        return False
+    session.execute(
+        update(Document)
+        .where(Document.id == document_id, Document.state == DocumentState.RECOGNIZING)
+        .values(dispatch_after=func.now() + timedelta(seconds=assemble_after_s))
+    )
+    return True
+
+
+def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:
+    statement: Update = (
+        update(Chunk)
+        .where(
+            Chunk.id == claim.chunk_id,
+            Chunk.state == ChunkState.RUNNING,
+            Chunk.attempt == claim.attempt,
+        )
+        .values(**values)
+    )
+    if session.execute(statement.returning(Chunk.id)).one_or_none() is None:
+        raise StaleStateError(f"chunk {claim.chunk_id} is held by another attempt")

@@ -1,0 +1,337 @@
+"""Documents: accepting, claiming, moving, finishing, listing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Update, and_, case, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from db.errors import RowNotFoundError, StaleStateError
+from db.models import Chunk, Document, Page
+from db.states import (
+    OPEN_CHUNK_STATES,
+    ChunkState,
+    DocumentState,
+    PageState,
+    require_document_move,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentClaim:
+    """The right to work on a document until the lease ends; ``attempt`` is the fencing token."""
+
+    document_id: UUID
+    generation: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChunk:
+    """A chunk before it is a row; the page range is half-open and 0-based."""
+
+    id: UUID
+    page_start: int
+    page_stop: int
+
+
+def insert(session: Session, document: Document, *, dispatch_after_s: float) -> None:
+    """Add a queued document that the sweep sends by itself after ``dispatch_after_s`` seconds."""
+    document.dispatch_after = func.now() + timedelta(seconds=dispatch_after_s)
+    document.deliveries = 1
+    session.add(document)
+    session.flush()
+
+
+def get(session: Session, document_id: UUID, *, tenant: str | None = None) -> Document:
+    """Return a document; with ``tenant``, only if it is that tenant's.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    document = session.get(Document, document_id)
+    if document is None or (tenant is not None and document.tenant != tenant):
+        raise RowNotFoundError(f"no document {document_id}")
+    return document
+
+
+def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Document | None:
+    """Return the document that was accepted under this key before, if any."""
+    return session.scalars(
+        select(Document).where(Document.tenant == tenant, Document.idempotency_key == key)
+    ).one_or_none()
+
+
+def list_page(
+    session: Session,
+    *,
+    tenant: str,
+    limit: int,
+    batch_id: UUID | None = None,
+    state: DocumentState | None = None,
+    before: UUID | None = None,
+) -> Sequence[Document]:
+    """Return documents newest first; ids are time-ordered, so ``before`` is a stable cursor."""
+    query = select(Document).where(Document.tenant == tenant)
+    if batch_id is not None:
+        query = query.where(Document.batch_id == batch_id)
+    if state is not None:
+        query = query.where(Document.state == state)
+    if before is not None:
+        query = query.where(Document.id < before)
+    return session.scalars(query.order_by(Document.id.desc()).limit(limit)).all()
+
+
+def move(
+    session: Session,
+    document_id: UUID,
+    *,
+    source: DocumentState,
+    target: DocumentState,
+    values: Mapping[str, Any] | None = None,
+    attempt: int | None = None,
+) -> None:
+    """Move a document from one state to the next, once.
+
+    State (and fencing token, where given) are compared and set in one statement, so of two
+    workers that hold the same redelivered message only one goes on.
+
+    Raises:
+        ValueError: no such move exists.
+        StaleStateError: the document is no longer in ``source``, or another attempt holds it.
+    """
+    require_document_move(source, target)
+    statement = update(Document).where(Document.id == document_id, Document.state == source)
+    if attempt is not None:
+        statement = statement.where(Document.attempt == attempt)
+    _set_once(session, statement.values(state=target, **(values or {})), document_id)
+
+
+def claim_split(
+    session: Session, document_id: UUID, *, worker: str, lease_s: float
+) -> DocumentClaim | None:
+    """Take a queued document, or one whose splitter's lease ended; None: nothing to do."""
+    return _claim(
+        session,
+        document_id,
+        may_claim=or_(
+            Document.state == DocumentState.QUEUED,
+            and_(Document.state == DocumentState.SPLITTING, _lease_is_over()),
+        ),
+        values={"state": DocumentState.SPLITTING, "splitting_at": func.now()},
+        worker=worker,
+        lease_s=lease_s,
+    )
+
+
+def claim_assembly(
+    session: Session, document_id: UUID, *, generation: int, worker: str, lease_s: float
+) -> DocumentClaim | None:
+    """Take a document whose chunks are all final; None: chunks remain, or somebody has it.
+
+    The message that leads here is not trusted: a chord may fire early, twice or never.
+    """
+    chunks_remain = exists().where(
+        Chunk.document_id == document_id,
+        Chunk.generation == generation,
+        Chunk.state.in_(OPEN_CHUNK_STATES),
+    )
+    return _claim(
+        session,
+        document_id,
+        may_claim=and_(
+            Document.generation == generation,
+            ~chunks_remain,
+            or_(
+                Document.state == DocumentState.RECOGNIZING,
+                and_(Document.state == DocumentState.ASSEMBLING, _lease_is_over()),
+            ),
+        ),
+        values={"state": DocumentState.ASSEMBLING, "assembling_at": func.now()},
+        worker=worker,
+        lease_s=lease_s,
+    )
+
+
+def renew(session: Session, claim: DocumentClaim, *, lease_s: float) -> None:
+    """Extend the lease of a split or an assembly.
+
+    Raises:
+        StaleStateError: another worker has the document by now; whoever asked is a zombie.
+    """
+    lease_end = func.now() + timedelta(seconds=lease_s)
+    statement = _held_by(claim).values(lease_expires_at=lease_end, dispatch_after=lease_end)
+    _set_once(session, statement, claim.document_id)
+
+
+def put_back(session: Session, claim: DocumentClaim, *, delay_s: float, is_excused: bool) -> None:
+    """Give a claimed split or assembly back, to be sent again after ``delay_s`` seconds.
+
+    ``is_excused`` says that this attempt does not count towards the cap.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    statement = _held_by(claim).values(
+        excused=Document.excused + int(is_excused),
+        state=case(
+            (Document.state == DocumentState.SPLITTING, DocumentState.QUEUED),
+            else_=DocumentState.RECOGNIZING,
+        ),
+        lease_expires_at=None,
+        worker=None,
+        dispatch_after=func.now() + timedelta(seconds=delay_s),
+    )
+    _set_once(session, statement, claim.document_id)
+
+
+def start_recognizing(
+    session: Session,
+    claim: DocumentClaim,
+    *,
+    page_count: int,
+    chunks: Sequence[PlannedChunk],
+    dispatch_after_s: float,
+) -> None:
+    """Write the page and chunk rows of a split document and move it on, in one transaction.
+
+    The chunk rows are their own outbox: what is not claimed ``dispatch_after_s`` seconds from
+    now is sent by the sweep.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    move(
+        session,
+        claim.document_id,
+        source=DocumentState.SPLITTING,
+        target=DocumentState.RECOGNIZING,
+        attempt=claim.attempt,
+        values={
+            "page_count": page_count,
+            "recognizing_at": func.now(),
+            "excused": claim.attempt,  # the assembly counts its own attempts
+            "deliveries": 0,
+            "lease_expires_at": None,
+            "worker": None,
+            "dispatch_after": None,  # the chunks are what somebody has to look at now
+        },
+    )
+    common = {"document_id": claim.document_id, "generation": claim.generation}
+    dispatch_after = session.scalar(select(func.now() + timedelta(seconds=dispatch_after_s)))
+    session.bulk_insert_mappings(
+        Page.__mapper__,
+        [
+            {**common, "page_index": page_index, "state": PageState.QUEUED}
+            for page_index in range(page_count)
+        ],
+    )
+    session.bulk_insert_mappings(
+        Chunk.__mapper__,
+        [
+            {
+                **common,
+                "id": chunk.id,
+                "page_start": chunk.page_start,
+                "page_stop": chunk.page_stop,
+                "state": ChunkState.QUEUED,
+                "deliveries": 1,
+                "dispatch_after": dispatch_after,
+            }
+            for chunk in chunks
+        ],
+    )
+
+
+def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> None:
+    """End a document that is at fault itself, while it is being split or assembled.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    statement = _held_by(claim).values(
+        state=DocumentState.FAILED, error_code=code, error_detail=detail, **_FINAL
+    )
+    _set_once(session, statement, claim.document_id)
+
+
+def finish(
+    session: Session,
+    claim: DocumentClaim,
+    *,
+    state: DocumentState,
+    result_key: str,
+    result_size_bytes: int,
+    values: Mapping[str, Any],
+) -> None:
+    """Publish the result: from here on ``result_key`` is what readers get.
+
+    Raises:
+        StaleStateError: the claim is no longer ours; another attempt publishes.
+    """
+    move(
+        session,
+        claim.document_id,
+        source=DocumentState.ASSEMBLING,
+        target=state,
+        attempt=claim.attempt,
+        values={
+            **values,
+            "result_key": result_key,
+            "result_size_bytes": result_size_bytes,
+            **_FINAL,
+        },
+    )
+
+
+_FINAL: Mapping[str, Any] = {
+    "finished_at": func.now(),
+    "dispatch_after": None,
+    "lease_expires_at": None,
+    "worker": None,
+}
+
+
+def _held_by(claim: DocumentClaim) -> Update:
+    return update(Document).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_([DocumentState.SPLITTING, DocumentState.ASSEMBLING]),
+    )
+
+
+def _lease_is_over() -> Any:  # noqa: ANN401 - an SQL expression; SQLAlchemy's own type is generic
+    return Document.lease_expires_at < func.now()
+
+
+def _claim(
+    session: Session,
+    document_id: UUID,
+    *,
+    may_claim: Any,  # noqa: ANN401 - an SQL expression
+    values: Mapping[str, Any],
+    worker: str,
+    lease_s: float,
+) -> DocumentClaim | None:
+    lease_end = func.now() + timedelta(seconds=lease_s)
+    row = session.execute(
+        update(Document)
+        .where(Document.id == document_id, may_claim)
+        .values(
+            attempt=Document.attempt + 1,
+            worker=worker,
+            lease_expires_at=lease_end,
+            dispatch_after=lease_end,
+            **values,
+        )
+        .returning(Document.generation, Document.attempt)
+    ).one_or_none()
+    return row and DocumentClaim(document_id, generation=row.generation, attempt=row.attempt)
+
+
+def _set_once(session: Session, statement: Update, document_id: UUID) -> None:
+    if session.execute(statement.returning(Document.id)).one_or_none() is None:
+        raise StaleStateError(f"document {document_id} was moved by somebody else")

@@ -1,0 +1,83 @@
+"""Connections and transactions; SQLAlchemy's exceptions end here."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import psycopg
+import sqlalchemy
+from sqlalchemy import exc, text
+from sqlalchemy.orm import Session
+
+from db.errors import DatabaseError, DatabaseUnavailableError, DuplicateRowError
+
+Transaction = Callable[[], AbstractContextManager[Session]]
+"""What a use case is given: each call opens one transaction, committed when its block ends."""
+
+__all__ = ["Database", "Session", "Transaction"]
+
+# Past what a query of ours needs by far: a lock or a plan gone wrong must not stop a worker.
+LOCK_TIMEOUT_S = 10
+STATEMENT_TIMEOUT_S = 60
+CONNECT_TIMEOUT_S = 5
+
+
+class Database:
+    """One process's connections to Postgres; make it after a fork, never before."""
+
+    def __init__(self, url: str, *, pool_size: int = 2) -> None:
+        self._engine = sqlalchemy.create_engine(
+            driver_url(url),
+            pool_size=pool_size,
+            max_overflow=2 * pool_size,
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "prepare_threshold": None,  # prepared statements break behind PgBouncer
+                "application_name": "pagefleet",
+                "options": (
+                    f"-c lock_timeout={LOCK_TIMEOUT_S}s"
+                    f" -c statement_timeout={STATEMENT_TIMEOUT_S}s -c timezone=UTC"
+                ),
+            },
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Open a transaction, commit it at the end of the block, roll back on an exception.
+
+        Raises:
+            DatabaseUnavailableError: no connection, or it was lost; after a lost COMMIT the
+                outcome is unknown and the row must be read again.
+            DuplicateRowError: a unique rule is violated.
+            DatabaseError: any other refusal.
+        """
+        try:
+            with Session(self._engine, expire_on_commit=False) as session, session.begin():
+                yield session
+        except exc.IntegrityError as error:
+            if isinstance(error.orig, psycopg.errors.UniqueViolation):
+                raise DuplicateRowError(error.orig.diag.constraint_name or "?") from error
+            raise DatabaseError(f"the database refused: {type(error.orig).__name__}") from error
+        except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
+            raise DatabaseUnavailableError("the database is not reachable") from error
+        except exc.SQLAlchemyError as error:
+            if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+                raise DatabaseUnavailableError("the database connection was lost") from error
+            raise DatabaseError(f"the database refused: {type(error).__name__}") from error
+
+    def check(self) -> None:
+        """Ask the database for an answer; for readiness probes."""
+        with self.transaction() as session:
+            session.execute(text("SELECT 1"))
+
+    def dispose(self) -> None:
+        """Close the pooled connections."""
+        self._engine.dispose()
+
+
+def driver_url(url: str) -> str:
+    """Return ``url`` with psycopg 3 as its driver, however the user wrote the scheme."""
+    scheme, separator, rest = url.partition("://")
+    if scheme in {"postgres", "postgresql"}:
+        return f"postgresql+psycopg{separator}{rest}"
+    return url

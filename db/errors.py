@@ -1,0 +1,25 @@
+"""Errors of the database door."""
+
+
+class DatabaseError(Exception):
+    """The database refused a statement: a constraint, a permission, or a mistake of ours."""
+
+
+class DatabaseUnavailableError(DatabaseError):
+    """The database cannot be reached, or gave up the connection; trying again may help."""
+
+
+class RowNotFoundError(DatabaseError):
+    """No row has this id, or it belongs to another tenant."""
+
+
+class StaleStateError(DatabaseError):
+    """Another worker moved the row first; whoever sees this stops quietly."""
+
+
+class DuplicateRowError(DatabaseError):
+    """A row with this unique value is there already; ``constraint`` names the rule."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__(f"unique constraint {constraint} is violated")
+        self.constraint = constraint

@@ -1,0 +1,13 @@
+"""Alembic's entry point: always run on the connection that ``db.migrate`` opened."""
+
+from alembic import context
+
+from db.models import Model
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Model.metadata,
+    compare_server_default=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

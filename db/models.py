@@ -1,0 +1,201 @@
+"""The tables. Times are UTC; states are text with a CHECK, so that adding one is a migration.
+
+``dispatch_after`` makes a row its own outbox: it says when somebody should look at the row
+again, and is NULL exactly when nobody needs to. ``attempt`` counts claims and is the fencing
+token of the work that a claim starts; ``excused`` counts those claims that failed through no
+fault of the work, so that an outage of an hour does not use up the attempts of a document.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Index,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+
+from db.states import BatchState, ChunkState, DocumentState, PageState
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Model(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    """Root of the mapped classes."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads this class attribute by name
+        str: Text(),
+        datetime: DateTime(timezone=True),
+        dict[str, Any]: JSONB(),
+    }
+
+
+def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+
+
+def _outbox_index(table: str) -> Index:
+    """Index only the rows that somebody has to look at: final rows, by far the most, stay out."""
+    return Index(
+        f"ix_{table}_dispatch_after",
+        "dispatch_after",
+        postgresql_where=text("dispatch_after IS NOT NULL"),
+    )
+
+
+class Batch(Model):
+    """One submission: what a user waits for. Its counts are computed from its documents."""
+
+    __tablename__ = "batches"
+    __table_args__ = (_one_of("state", BatchState), Index("ix_batches_tenant_id", "tenant", "id"))
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant: Mapped[str]
+    name: Mapped[str]
+    options: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    state: Mapped[str] = mapped_column(default=BatchState.OPEN)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class Document(Model):
+    """One file, and where it stands."""
+
+    __tablename__ = "documents"
+    __table_args__ = (
+        _one_of("state", DocumentState),
+        CheckConstraint("priority IN ('interactive', 'bulk')", name="priority_known"),
+        UniqueConstraint("tenant", "idempotency_key"),
+        Index("ix_documents_tenant_id", "tenant", "id"),
+        Index("ix_documents_batch_id_id", "batch_id", "id"),
+        _outbox_index("documents"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant: Mapped[str]
+    source: Mapped[dict[str, Any]]
+    filename: Mapped[str]
+    media_type: Mapped[str]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str]
+    options: Mapped[dict[str, Any]]
+    options_hash: Mapped[str]
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), default=None)
+    priority: Mapped[str] = mapped_column(default="interactive")
+    idempotency_key: Mapped[str | None] = mapped_column(default=None)
+
+    state: Mapped[str] = mapped_column(default=DocumentState.QUEUED)
+    generation: Mapped[int] = mapped_column(default=1)
+    attempt: Mapped[int] = mapped_column(default=0)
+    excused: Mapped[int] = mapped_column(default=0)
+    deliveries: Mapped[int] = mapped_column(default=0)
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    worker: Mapped[str | None] = mapped_column(default=None)
+
+    page_count: Mapped[int | None] = mapped_column(default=None)
+    pages_ok: Mapped[int] = mapped_column(default=0)
+    pages_failed: Mapped[int] = mapped_column(default=0)
+    pages_skipped: Mapped[int] = mapped_column(default=0)
+    truncated: Mapped[bool] = mapped_column(default=False)
+    model_version: Mapped[str | None] = mapped_column(default=None)
+    result_key: Mapped[str | None] = mapped_column(default=None)
+    result_size_bytes: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+    error_detail: Mapped[str | None] = mapped_column(default=None)
+
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    splitting_at: Mapped[datetime | None] = mapped_column(default=None)
+    recognizing_at: Mapped[datetime | None] = mapped_column(default=None)
+    assembling_at: Mapped[datetime | None] = mapped_column(default=None)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class Chunk(Model):
+    """Consecutive pages of one document, done by one task call; the page range is half-open."""
+
+    __tablename__ = "chunks"
+    __table_args__ = (
+        _one_of("state", ChunkState),
+        CheckConstraint("page_start >= 0 AND page_stop > page_start", name="page_range"),
+        UniqueConstraint("document_id", "generation", "page_start"),
+        _outbox_index("chunks"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    generation: Mapped[int]
+    page_start: Mapped[int]
+    page_stop: Mapped[int]
+    state: Mapped[str] = mapped_column(default=ChunkState.QUEUED)
+    attempt: Mapped[int] = mapped_column(default=0)
+    excused: Mapped[int] = mapped_column(default=0)
+    deliveries: Mapped[int] = mapped_column(default=0)
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    worker: Mapped[str | None] = mapped_column(default=None)
+    result_key: Mapped[str | None] = mapped_column(default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+
+
+class Page(Model):
+    """The ledger of one page; ``result_start`` and ``result_stop`` are bytes of ``result_key``."""
+
+    __tablename__ = "pages"
+    __table_args__ = (_one_of("state", PageState),)
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    page_index: Mapped[int] = mapped_column(primary_key=True)
+    generation: Mapped[int]
+    state: Mapped[str] = mapped_column(default=PageState.QUEUED)
+    attempts: Mapped[int] = mapped_column(default=0)
+    route: Mapped[str | None] = mapped_column(default=None)
+    result_key: Mapped[str | None] = mapped_column(default=None)
+    result_start: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    result_stop: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    content_hash: Mapped[str | None] = mapped_column(default=None)
+    crops_found: Mapped[int | None] = mapped_column(default=None)
+    crops_kept: Mapped[int | None] = mapped_column(default=None)
+    truncated: Mapped[bool] = mapped_column(default=False)
+    line_count: Mapped[int | None] = mapped_column(default=None)
+    mean_confidence: Mapped[float | None] = mapped_column(default=None)
+    rotation_deg: Mapped[int | None] = mapped_column(default=None)
+    durations: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    model_version: Mapped[str | None] = mapped_column(default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+    error_detail: Mapped[str | None] = mapped_column(default=None)
+
+
+class ApiKey(Model):
+    """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str]
+    secret_sha256: Mapped[str]
+    name: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    revoked_at: Mapped[datetime | None] = mapped_column(default=None)

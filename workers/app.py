@@ -1,0 +1,50 @@
+"""The Celery application, and the one way to declare a task."""
+
+from collections.abc import Callable
+from typing import Any
+
+from celery import Celery, Task
+
+from workers.celeryconfig import ROUTES, celery_options
+from workers.settings import WorkerSettings, read_settings
+
+app = Celery("pagefleet", set_as_current=True)
+# A callable is evaluated when a setting is first needed, so importing this reads no environment.
+app.add_defaults(lambda: celery_options(read_settings(WorkerSettings)))
+
+
+def work_task(
+    *, name: str, hard_limit_s: int | None = None
+) -> Callable[[Callable[..., dict[str, Any] | None]], Task[..., dict[str, Any] | None]]:
+    """Declare a task that is acknowledged only after its work is committed.
+
+    Celery takes misspelt options without a word, so tasks are declared through this function,
+    whose options a type checker knows. The name is explicit: moving a module must not orphan
+    the messages in a queue.
+
+    Args:
+        name: one of ``workers.celeryconfig.ROUTES``, which also fixes the queue.
+        hard_limit_s: seconds after which the pool child is killed; None: the setting
+            ``PAGEFLEET_TASK_HARD_LIMIT_S``.
+    """
+    options: dict[str, Any] = {
+        "bind": True,
+        "name": name,
+        "queue": ROUTES[name],
+        "acks_late": True,
+        "reject_on_worker_lost": True,
+        # Results live in storage and Postgres; a flat chord header is counted all the same.
+        "ignore_result": True,
+        "max_retries": None,  # workers.failures decides when to stop
+    }
+    if hard_limit_s is not None:
+        # No soft limit: it cannot interrupt native code and can hit a COMMIT.
+        options["time_limit"] = hard_limit_s
+
+    def declare(
+        function: Callable[..., dict[str, Any] | None],
+    ) -> Task[..., dict[str, Any] | None]:
+        task: Task[..., dict[str, Any] | None] = app.task(**options)(function)
+        return task
+
+    return declare

@@ -1,0 +1,103 @@
+"""Messages: hints that say "look at row X". Postgres knows what is to be done; see the sweep.
+
+Tasks are named, not imported, so that whoever sends needs none of what they work with.
+``argsrepr`` is what Flower shows: readable, and free of file names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from celery import chord
+from celery.canvas import Signature
+from kombu.exceptions import KombuError, OperationalError
+from redis.exceptions import RedisError
+
+from workers.app import app
+from workers.celeryconfig import ASSEMBLE_TASK, RECOGNIZE_TASK, SPLIT_TASK
+
+
+class DispatchError(Exception):
+    """The message could not be sent; the row stands and the sweep sends it later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMessage:
+    """What a message about a chunk says; the page range is half-open and 0-based."""
+
+    chunk_id: UUID
+    document_id: UUID
+    page_start: int
+    page_stop: int
+
+
+def send_split(document_id: UUID) -> None:
+    """Say that a document waits to be split.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    _send(_signature(SPLIT_TASK, document_id, argsrepr=f"('doc={document_id}',)"))
+
+
+def send_chunk(chunk: ChunkMessage) -> None:
+    """Say that one chunk waits to be recognized, outside of any chord.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    _send(_chunk_signature(chunk))
+
+
+def send_assembly(document_id: UUID, generation: int) -> None:
+    """Say that a document may be ready to be assembled.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    _send(_assembly_signature(document_id, generation))
+
+
+def send_chord(document_id: UUID, generation: int, chunks: Sequence[ChunkMessage]) -> None:
+    """Send all chunks of a document, and its assembly for when the last one is done.
+
+    The fast path: most documents finish by it. Dying in the middle leaves some chunks unsent
+    and a chord that never fires; both are the sweep's to repair.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    header = [_chunk_signature(chunk) for chunk in chunks]
+    _send(chord(header, _assembly_signature(document_id, generation), app=app))
+
+
+def _chunk_signature(chunk: ChunkMessage) -> Signature[object]:
+    pages = f"{chunk.page_start + 1}-{chunk.page_stop}"
+    return _signature(
+        RECOGNIZE_TASK,
+        chunk.chunk_id,
+        argsrepr=f"('doc={chunk.document_id}', 'pages={pages}')",
+    )
+
+
+def _assembly_signature(document_id: UUID, generation: int) -> Signature[object]:
+    return _signature(
+        ASSEMBLE_TASK, document_id, generation, argsrepr=f"('doc={document_id}', {generation})"
+    )
+
+
+def _signature(task: str, row_id: UUID, *rest: int, argsrepr: str) -> Signature[object]:
+    """Make an immutable signature: a chord must not push its header's results into the body."""
+    return app.signature(
+        task,
+        args=(str(row_id), *rest),
+        immutable=True,
+        options={"argsrepr": argsrepr, "ignore_result": True},
+    )
+
+
+def _send(message: Signature[object]) -> None:
+    try:
+        message.apply_async(retry=False)
+    except (KombuError, OperationalError, RedisError, OSError) as error:
+        raise DispatchError("the message broker is not reachable") from error
