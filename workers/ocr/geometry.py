@@ -170,6 +170,19 @@ def sort_clockwise(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range along one axis, and the part of it that a merge of ranges takes.
+
+    Kept parts of neighboring spans meet, so together they cover an axis once.
+    """
+
+    start: int
+    stop: int
+    kept_start: int
+    kept_stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """How a page was resized for detection: model pixels per page pixel, and the page's size."""
 
