@@ -65,10 +65,7 @@ class Detector:
         detections = []
         for region in regions:
             corners = model_px_to_page_px(region.corners_model_px, fit)
-            if (
-                abs(signed_area(np.asarray(cv2.convexHull(corners)).reshape(-1, 2)))
-                >= _MIN_QUAD_AREA_PX
-            ):
+            if cv2.contourArea(cv2.convexHull(corners)) >= _MIN_QUAD_AREA_PX:
                 detections.append(Detection(Quad.from_corners(corners), region.detection_score))
         return detections
 
