@@ -5,9 +5,9 @@ import socket
 from functools import cached_property
 
 import structlog
-from storage.s3 import S3ObjectStore
 
 from db.engine import Database
+from storage.s3 import S3ObjectStore
 from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.devices import Device
@@ -90,6 +90,7 @@ def render_limits(settings: OcrSettings) -> RenderLimits:
     return RenderLimits(
         max_pixels=settings.render_max_pixels,
         max_pages=settings.max_pages,
+        max_file_bytes=settings.max_file_bytes,
         page_timeout_s=settings.render_page_timeout_s,
         open_timeout_s=settings.render_open_timeout_s,
         memory_bytes=settings.render_memory_bytes,
