@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class ChildProcess:
     def __init__(self, command: ChildCommand, leash: Leash | None = None) -> None:
         self._leash = leash
         with command.log_file.open("ab") as log_file:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - no shell, and our own arguments
                 command.argv,
                 env=command.environment,
                 cwd=command.folder,
@@ -96,10 +97,9 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kill the whole group and reap the child."""
-        try:
+        # All gone; macOS says the latter of a group of zombies.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # all gone; macOS says the latter of a group of zombies
         self._process.wait()
         if self._leash is not None:
             self._leash.release(self.pid)

@@ -25,7 +25,11 @@ class FolderLock:
 
     @property
     def descriptor(self) -> int:
-        """The open lock file, for a child to inherit."""
+        """The open lock file, for a child to inherit.
+
+        Raises:
+            RuntimeError: the folder is not locked.
+        """
         if self._descriptor is None:
             raise RuntimeError(f"{self._folder} is not locked")
         return self._descriptor

@@ -19,7 +19,7 @@ class Leash:
 
     def start(self) -> None:
         """Start the guard; before it runs nothing is held."""
-        self._guard = subprocess.Popen(
+        self._guard = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-I", "-S", str(Path(leash_guard.__file__).resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cli.stack import postgres_place
 from cli.stack.errors import ServerStartError
+from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK
 from cli.stack.postgres_place import PostgresPlace
@@ -42,6 +43,7 @@ class Postgres(ChildServer):
         super().__init__(folder, log_file=log_file, leash=leash)
         self._durable = durable
         self._place: PostgresPlace | None = None
+        self._cluster_lock: FolderLock | None = None
 
     @property
     def data_folder(self) -> Path:
@@ -54,8 +56,23 @@ class Postgres(ChildServer):
 
     def _prepare(self) -> None:
         self._place = postgres_place.choose(self._folder)
+        # A copied home names the same cluster, so that has a lock of its own.
+        self._cluster_lock = FolderLock(self._place.folder)
+        self._cluster_lock.acquire()
+        # After a crash the number in it may belong to any process, and Postgres would refuse to
+        # start for its sake. The lock, which servers inherit, is the better proof.
+        (self.data_folder / "postmaster.pid").unlink(missing_ok=True)
         if not (self.data_folder / "PG_VERSION").exists():
             self._initialize()
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        super().stop(grace_s)
+        if self._cluster_lock is not None:
+            self._cluster_lock.release()
+
+    def remove_data(self) -> None:
+        """Remove the cluster, wherever it lies; the server must be stopped."""
+        postgres_place.remove(self._folder)
 
     def _argv(self) -> Sequence[str]:
         settings = [f"listen_addresses={LOOPBACK}", "unix_socket_directories="]
@@ -73,7 +90,7 @@ class Postgres(ChildServer):
     def _finish(self) -> None:
         asked = self._client(
             *("psql", "--tuples-only", "--no-align"),
-            f"--command=SELECT 1 FROM pg_database WHERE datname = '{_USER}'",
+            f"--command=SELECT 1 FROM pg_database WHERE datname = '{_USER}'",  # noqa: S608 - a constant
             database="postgres",
         )
         if asked.stdout.strip() == "1":
@@ -81,6 +98,10 @@ class Postgres(ChildServer):
         made = self._client("createdb", _USER, database=None)
         if made.returncode != 0:
             raise ServerStartError(f"the database {_USER} could not be made: {made.stderr}")
+
+    def _inherited(self) -> Sequence[int]:
+        locks = [self._lock] if self._cluster_lock is None else [self._lock, self._cluster_lock]
+        return [lock.descriptor for lock in locks]
 
     def _user_id(self) -> int | None:
         return self._placed().user_id
@@ -103,7 +124,7 @@ class Postgres(ChildServer):
         if place.user_id is not None:
             os.chown(password_file, place.user_id, place.user_id)
         try:
-            made = subprocess.run(
+            made = subprocess.run(  # noqa: S603 - no shell, and our own arguments
                 [
                     *(self._program("initdb"), "-D", str(place.unfinished_folder), "-U", _USER),
                     *("--auth=scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8"),
@@ -130,7 +151,7 @@ class Postgres(ChildServer):
         self, program: str, *arguments: str, database: str | None
     ) -> subprocess.CompletedProcess[str]:
         # With the password, so that another server that took the port is not mistaken for ours.
-        return subprocess.run(
+        return subprocess.run(  # noqa: S603 - no shell, and our own arguments
             [
                 *(self._program(program), f"--host={LOOPBACK}", f"--port={self.port}"),
                 *(f"--username={_USER}", "--no-password", *arguments),

@@ -10,6 +10,7 @@ import stat
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from cli.stack.errors import FolderUnreachableError, WheelMissingError
@@ -94,20 +95,27 @@ def _choose_folder(home: Path) -> Path:
             )
         if folder.exists():
             return folder
-    folder = next(filter(_is_usable, _candidates(home)), None)
-    if folder is None:
+    usable = next(filter(_is_usable, _candidates(home)), None)
+    if usable is None:
         raise FolderUnreachableError(
             f"Postgres refuses to run as root, and user {NOBODY} can reach none of "
             f"{', '.join(str(candidate) for candidate in _candidates(home))}; run the stack as a "
             "normal user, or choose a folder that all users may enter with PAGEFLEET_HOME"
         )
-    write_private(kept, json.dumps(str(folder)))
-    return folder
+    write_private(kept, json.dumps(str(usable)))
+    return usable
 
 
 def _candidates(home: Path) -> list[Path]:
     home_hash = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
-    return [home / "cluster", *(_shared(root) / home_hash for root in _SHARED_FOLDERS)]
+    return [home / "cluster", *(_unused(_shared(root), home_hash) for root in _SHARED_FOLDERS)]
+
+
+def _unused(parent: Path, name: str) -> Path:
+    # A home that was removed, or is not mounted today, left its cluster there, with another
+    # password. That cluster is not ours to use, nor to remove.
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(parent / name for name in names if not (parent / name).exists())
 
 
 def _is_usable(folder: Path) -> bool:
@@ -175,6 +183,9 @@ def _make_owned(folder: Path, *, user_id: int, mode: int) -> None:
     """Make a folder for one user, or check that the one that is there is that user's.
 
     ``/var/tmp`` is open to everybody, so what lies there may be somebody's trap.
+
+    Raises:
+        PermissionError: something else is there.
     """
     try:
         folder.mkdir(mode=mode)
@@ -189,7 +200,7 @@ def _make_owned(folder: Path, *, user_id: int, mode: int) -> None:
 def _can(act: Callable[[Path], list[str]], path: Path) -> bool:
     """Try as the other user; reading mode bits would miss access lists and noexec mounts."""
     try:
-        tried = subprocess.run(
+        tried = subprocess.run(  # noqa: S603 - no shell, and our own arguments
             act(path),
             env={"PATH": os.defpath},
             cwd="/",

@@ -87,7 +87,7 @@ class ChildServer(ABC):
             self._prepare()
             self._spawn(preferred=self._remembered.ports)
         except BaseException:
-            self._lock.release()
+            self.stop()
             raise
 
     def wait_ready(self, timeout_s: float = 30.0) -> None:
@@ -148,11 +148,14 @@ class ChildServer(ABC):
     def _is_ready(self) -> bool:
         """Ask the server, briefly, whether it answers; never raises for one that does not."""
 
-    def _finish(self) -> None:
+    def _finish(self) -> None:  # noqa: B027 - most servers need nothing
         """Do what needs a server that answers; done at every start."""
 
     def _choose_ports(self, preferred: Sequence[int]) -> Sequence[int]:
         return free_ports(self.port_count, preferred=preferred)
+
+    def _inherited(self) -> Sequence[int]:
+        return [self._lock.descriptor]
 
     def _user_id(self) -> int | None:
         return None
@@ -177,6 +180,6 @@ class ChildServer(ABC):
             folder=Path("/"),
             user_id=self._user_id(),
             orphan_signal=self.orphan_signal,
-            inherited=(self._lock.descriptor,),
+            inherited=self._inherited(),
         )
         self._process = ChildProcess(command, self._leash)

