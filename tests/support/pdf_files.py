@@ -52,9 +52,7 @@ def slow_page_pdf(*, levels: int, plain_pages: int = 2) -> bytes:
     page_numbers = range(3, 3 + page_count)
     first_form = 3 + page_count
     kids = b" ".join(b"%d 0 R" % number for number in page_numbers)
-    pages = [
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>" for _ in range(page_count)
-    ]
+    pages = [b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>" for _ in range(page_count)]
     pages[1] = (
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</F %d 0 R>>>>"
         b"/Contents %d 0 R>>" % (first_form, first_form + levels + 1)
@@ -85,11 +83,14 @@ def huge_image_pdf(side_px: int) -> bytes:
         b"/BitsPerComponent 8/Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream"
         % (side_px, side_px, len(blank), blank)
     )
+    page = (
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</I 5 0 R>>>>"
+        b"/Contents 6 0 R>>"
+    )
     return assemble_pdf([
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count 2/Kids[3 0 R 4 0 R]>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</I 5 0 R>>>>"
-        b"/Contents 6 0 R>>",
+        page,
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>",
         image,
         stream(b"", b"72 0 0 72 0 0 cm /I Do"),
