@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.ocr.ctc import BLANK, decode_greedy, mean_confidence
+from workers.ocr.ctc import BLANK, DecodedCharacter, decode_greedy, mean_confidence
 
 CHARSET = ("a", "b", "\u2028", "　", " ")
 
 
-def decode(classes: list[int]):
+def decode(classes: list[int]) -> tuple[DecodedCharacter, ...]:
     return decode_greedy(
         np.array(classes, dtype=np.int64), np.linspace(0.5, 1, len(classes)), CHARSET
     )
@@ -29,7 +29,7 @@ def text_of(classes: list[int]) -> str:
         ([3, 4], "\u2028　"),
     ],
 )
-def test_repeats_are_merged_before_blanks_are_dropped(classes, text) -> None:
+def test_repeats_are_merged_before_blanks_are_dropped(classes: list[int], text: str) -> None:
     assert text_of(classes) == text
 
 
@@ -44,7 +44,7 @@ classes_of_a_line = st.lists(st.integers(0, len(CHARSET)), max_size=60)
 
 
 @given(classes_of_a_line)
-def test_decoding_never_invents_a_character(classes) -> None:
+def test_decoding_never_invents_a_character(classes: list[int]) -> None:
     for character in decode(classes):
         steps = classes[character.step_start : character.step_stop]
 
@@ -52,7 +52,7 @@ def test_decoding_never_invents_a_character(classes) -> None:
 
 
 @given(classes_of_a_line)
-def test_characters_stand_in_order_and_never_share_a_step(classes) -> None:
+def test_characters_stand_in_order_and_never_share_a_step(classes: list[int]) -> None:
     decoded = decode(classes)
 
     bounds = [bound for c in decoded for bound in (c.step_start, c.step_stop)]
@@ -61,7 +61,7 @@ def test_characters_stand_in_order_and_never_share_a_step(classes) -> None:
 
 
 @given(classes_of_a_line, st.integers(0, 60))
-def test_a_blank_beside_a_blank_changes_nothing(classes, position) -> None:
+def test_a_blank_beside_a_blank_changes_nothing(classes: list[int], position: int) -> None:
     position = min(position, len(classes))
     with_blank = [*classes[:position], BLANK, BLANK, *classes[position:]]
     with_one = [*classes[:position], BLANK, *classes[position:]]
@@ -70,14 +70,14 @@ def test_a_blank_beside_a_blank_changes_nothing(classes, position) -> None:
 
 
 @given(st.text(alphabet="ab ", max_size=20))
-def test_any_text_survives_being_spelled_with_blanks(text) -> None:
+def test_any_text_survives_being_spelled_with_blanks(text: str) -> None:
     classes = [step for letter in text for step in (CHARSET.index(letter) + 1, BLANK)]
 
     assert text_of(classes) == text
 
 
 @pytest.mark.parametrize("classes", [[6], [-1]])
-def test_a_class_outside_the_charset_is_refused(classes) -> None:
+def test_a_class_outside_the_charset_is_refused(classes: list[int]) -> None:
     with pytest.raises(ValueError, match="charset"):
         decode(classes)
 

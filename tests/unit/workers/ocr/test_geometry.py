@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from workers.ocr.geometry import (
     Box,
@@ -21,7 +22,7 @@ from workers.ocr.geometry import (
 def rectangle(width: float, height: float, angle_deg: float = 0.0) -> np.ndarray:
     """Corners from top-left clockwise, turned clockwise around a far point."""
     corners = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
-    return rotate_points(corners, angle_deg) + (500, 700)
+    return np.add(rotate_points(corners, angle_deg), (500, 700))
 
 
 sides = st.floats(min_value=2, max_value=400)
@@ -29,7 +30,9 @@ angles = st.floats(min_value=-180, max_value=180)
 
 
 @given(width=sides, height=sides, angle=angles, shuffle=st.permutations(range(4)))
-def test_corners_are_clockwise_whatever_order_they_come_in(width, height, angle, shuffle) -> None:
+def test_corners_are_clockwise_whatever_order_they_come_in(
+    width: float, height: float, angle: float, shuffle: list[int]
+) -> None:
     corners = rectangle(width, height, angle)
 
     clockwise = sort_clockwise(corners[list(shuffle)])
@@ -43,7 +46,9 @@ def test_corners_are_clockwise_whatever_order_they_come_in(width, height, angle,
     angle=st.floats(min_value=-44.9, max_value=44.9),
     shuffle=st.permutations(range(4)),
 )
-def test_a_quad_keeps_its_reading_start_up_to_45_degrees(width, height, angle, shuffle) -> None:
+def test_a_quad_keeps_its_reading_start_up_to_45_degrees(
+    width: float, height: float, angle: float, shuffle: list[int]
+) -> None:
     corners = rectangle(width, height, angle)
 
     quad = Quad.from_corners(corners[list(shuffle)])
@@ -52,7 +57,7 @@ def test_a_quad_keeps_its_reading_start_up_to_45_degrees(width, height, angle, s
 
 
 @pytest.mark.parametrize("angle", [44.0, 45.0, 46.0, -44.0, -45.0, -46.0])
-def test_near_45_degrees_no_corner_is_lost_or_doubled(angle) -> None:
+def test_near_45_degrees_no_corner_is_lost_or_doubled(angle: float) -> None:
     corners = rectangle(200, 30, angle)
 
     quad = Quad.from_corners(corners[[2, 0, 3, 1]])
@@ -80,7 +85,9 @@ def test_a_turned_quad_reads_downwards_from_its_second_corner() -> None:
 
 
 @given(start=st.floats(0, 0.9), length=st.floats(0.01, 0.1), angle=angles)
-def test_a_section_lies_inside_its_quad_and_has_its_share(start, length, angle) -> None:
+def test_a_section_lies_inside_its_quad_and_has_its_share(
+    start: float, length: float, angle: float
+) -> None:
     quad = Quad(rectangle(300, 40, angle).astype(np.float32))
 
     section = quad.section(start, start + length)
@@ -109,7 +116,7 @@ def test_the_box_of_a_quad_holds_all_corners() -> None:
         (np.array([(0, 0), (1, 1), (2, 2), (3, 3)]), "no area"),
     ],
 )
-def test_corners_that_are_no_quad_are_refused(corners, reason) -> None:
+def test_corners_that_are_no_quad_are_refused(corners: NDArray[np.floating], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Quad.from_corners(corners)
 
@@ -122,7 +129,7 @@ def test_corners_that_are_no_quad_are_refused(corners, reason) -> None:
         (np.array([(0, 0), (0, 1), (1, 1), (1, 0)], dtype=np.float32), "clockwise"),
     ],
 )
-def test_a_quad_is_checked_where_it_is_made(corners, reason) -> None:
+def test_a_quad_is_checked_where_it_is_made(corners: NDArray[np.floating], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Quad(corners)
 
@@ -130,7 +137,9 @@ def test_a_quad_is_checked_where_it_is_made(corners, reason) -> None:
 @given(
     x=st.floats(0, 3000), y=st.floats(0, 4000), scale_x=st.floats(0.1, 2), scale_y=st.floats(0.1, 2)
 )
-def test_a_point_comes_back_from_the_models_frame(x, y, scale_x, scale_y) -> None:
+def test_a_point_comes_back_from_the_models_frame(
+    x: float, y: float, scale_x: float, scale_y: float
+) -> None:
     fit = Fit(scale_x, scale_y, page_width_px=3000, page_height_px=4000)
     points_page_px = np.array([(x, y)], dtype=np.float32)
 
@@ -149,7 +158,7 @@ def test_points_beyond_the_page_are_moved_to_its_edge() -> None:
 
 @given(width=st.floats(3, 2000), height=st.floats(3, 200), ratio=st.floats(1, 2.5))
 def test_an_unclipped_rectangle_grows_by_the_same_distance_on_every_side(
-    width, height, ratio
+    width: float, height: float, ratio: float
 ) -> None:
     grown_width, grown_height = unclipped_size(width, height, ratio)
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import cv2
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def test_ordinary_pages_are_shrunk_to_a_comfortable_side() -> None:
 
 
 @pytest.mark.parametrize(("height", "width"), [(2339, 1654), (20_000, 600), (600, 20_000)])
-def test_small_text_is_never_shrunk_below_legibility(height, width) -> None:
+def test_small_text_is_never_shrunk_below_legibility(height: int, width: int) -> None:
     scale = choose_scale(height, width, glyph_height_px=9.0)
 
     assert 9.0 * scale == pytest.approx(LEGIBLE_GLYPH_PX)
@@ -71,28 +73,28 @@ def test_a_small_page_without_small_text_keeps_its_size() -> None:
 
 
 @given(st.integers(1, 60_000), st.integers(1, 60_000), st.floats(1, 200))
-def test_no_scale_makes_a_frame_beyond_the_limit(height, width, glyph) -> None:
+def test_no_scale_makes_a_frame_beyond_the_limit(height: int, width: int, glyph: float) -> None:
     scale = choose_scale(height, width, glyph)
 
     assert height * width * scale * scale <= MAX_FRAME_PX * 1.001
 
 
 @given(st.integers(1, 50_000))
-def test_kept_parts_cover_an_axis_once(length) -> None:
+def test_kept_parts_cover_an_axis_once(length: int) -> None:
     spans = tile_spans(length)
 
     covered = [(span.kept_start, span.kept_stop) for span in spans]
     assert covered[0][0] == 0
     assert covered[-1][1] == length
-    assert all(left[1] == right[0] for left, right in zip(covered, covered[1:], strict=False))
+    assert all(left[1] == right[0] for left, right in pairwise(covered))
 
 
 @given(st.integers(MAX_INPUT_SIDE_PX + 1, 50_000))
-def test_tiles_are_equal_and_keep_nothing_near_their_inner_edges(length) -> None:
+def test_tiles_are_equal_and_keep_nothing_near_their_inner_edges(length: int) -> None:
     spans = tile_spans(length)
 
     assert len({span.stop - span.start for span in spans}) == 1
     assert spans[-1].stop == length
-    for left, right in zip(spans, spans[1:], strict=False):
+    for left, right in pairwise(spans):
         assert left.stop - left.kept_stop >= TILE_OVERLAP_PX // 2 - 1
         assert right.kept_start - right.start >= TILE_OVERLAP_PX // 2 - 1
