@@ -1,0 +1,61 @@
+"""The ``pagefleet`` command."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.console import output, report_error
+from cli.errors import CommandError
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose expected errors are one line with a remedy, without a traceback."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # noqa: ANN401 - as the overridden method
+        """Run the chosen command.
+
+        Raises:
+            Exit: the command failed; the reason was shown.
+        """
+        try:
+            return super().invoke(ctx)
+        except CommandError as error:
+            report_error(error)
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # a local variable may be a password
+    help="Self-hosted bulk OCR: archives in, structured JSON out, nothing lost.",
+    epilog="Exit codes: 0 done, 1 something failed, 2 wrong command line or settings.",
+)
+
+
+def run() -> None:
+    """Run the command line; the entry point of the ``pagefleet`` script."""
+    app(prog_name="pagefleet")
+
+
+def _show_version(asked: bool) -> None:  # noqa: FBT001 - the signature that Typer calls
+    if not asked:
+        return
+    try:
+        output().print(f"pagefleet {version('pagefleet')}")
+    except PackageNotFoundError:
+        output().print("pagefleet, not installed: running from its source folder")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
