@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
-from workers.settings import CheckedSettings, SettingsError, read_settings
+from workers.settings import FOREIGN_PREFIXES, CheckedSettings, SettingsError, read_settings
 
 S = TypeVar("S", bound=CheckedSettings)
 
@@ -15,8 +15,8 @@ S = TypeVar("S", bound=CheckedSettings)
 class ClientSettings(CheckedSettings):
     """Where ``status`` finds the API when no option says so."""
 
-    api_url: str | None = None
-    api_key: SecretStr | None = None
+    client_api_url: str | None = None
+    client_api_key: SecretStr | None = None
 
 
 class DatabaseSettings(CheckedSettings):
@@ -49,7 +49,7 @@ def load_settings(cls: type[S]) -> S:
             problems are listed.
     """
     try:
-        return read_settings(cls)
+        return read_settings(cls, foreign_prefixes=_foreign_to(cls))
     except SettingsError as error:
         raise CommandError(
             f"the settings are wrong:\n{error}",
@@ -78,3 +78,12 @@ def become(command: list[str], *, environment: dict[str, str]) -> None:
 def stack_file(home: Path) -> Path:
     """Return where a running stack says its addresses."""
     return home / "stack.json"
+
+
+def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:
+    """Return the areas that ``cls`` reads nothing of; in its own, unknown names are errors."""
+    return tuple(
+        prefix
+        for prefix in FOREIGN_PREFIXES
+        if not any(name.startswith(prefix) for name in cls.variable_names())
+    )
