@@ -168,10 +168,8 @@ def load_bundle(models_dir: Path, name: str = DEFAULT_BUNDLE) -> ModelBundle:
         models_dir: the folder that ``pagefleet models fetch`` fills.
         name: one of the bundles in this package.
 
-    Raises:
-        ModelFileError: a file is missing, has another SHA-256, or the charset does not fit the
-            recognizer's output. The message names the remedy.
-        InferenceError: the runtime could not read the recognizer.
+    A file that is missing, has another SHA-256 or whose charset does not fit the output ends in
+    a ``ModelFileError`` that names the remedy.
     """
     manifest = read_manifest(name)
     for file in manifest.model_files:

@@ -101,14 +101,12 @@ def _slice_upright(pixels: NDArray[np.uint8], quad: Quad) -> NDArray[np.uint8] |
     box = quad.box
     for turns in range(4):
         upright = np.roll(
-            np.array(
-                [
-                    (box.x_min, box.y_min),
-                    (box.x_max, box.y_min),
-                    (box.x_max, box.y_max),
-                    (box.x_min, box.y_max),
-                ]
-            ),
+            np.array([
+                (box.x_min, box.y_min),
+                (box.x_max, box.y_min),
+                (box.x_max, box.y_max),
+                (box.x_min, box.y_max),
+            ]),
             -turns,
             axis=0,
         )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from workers.ocr.bundle import DetectionModel
 from workers.ocr.errors import InferenceError
-from workers.ocr.geometry import Fit, Quad, Span, model_px_to_page_px, signed_area
+from workers.ocr.geometry import Fit, Quad, Span, model_px_to_page_px
 from workers.ocr.inference import Session
 from workers.ocr.page_scale import choose_scale, estimate_glyph_height_px, tile_spans
 from workers.ocr.text_regions import find_text_regions
@@ -43,8 +43,7 @@ class Detector:
         Returns:
             The lines in no reading order, but always in the same; empty on a blank page.
 
-        Raises:
-            InferenceError: the runtime failed; its subclasses say how.
+        An ``InferenceError`` of the runtime passes through.
         """
         height_px, width_px = pixels.shape[:2]
         scale = choose_scale(height_px, width_px, estimate_glyph_height_px(pixels))
@@ -66,16 +65,12 @@ class Detector:
         detections = []
         for region in regions:
             corners = model_px_to_page_px(region.corners_model_px, fit)
-            if abs(signed_area(cv2.convexHull(corners).reshape(-1, 2))) >= _MIN_QUAD_AREA_PX:
+            if cv2.contourArea(cv2.convexHull(corners)) >= _MIN_QUAD_AREA_PX:
                 detections.append(Detection(Quad.from_corners(corners), region.detection_score))
         return detections
 
     def warm_up(self) -> None:
-        """Run once on a blank input, so that the first page does not pay for the plans.
-
-        Raises:
-            InferenceError: the runtime failed; its subclasses say how.
-        """
+        """Run once on a blank input, so that the first page does not pay for the plans."""
         side = self._model.size_multiple * 10
         self._run_tile(np.full((side, side, 3), 255, dtype=np.uint8))
 
@@ -86,13 +81,17 @@ class Detector:
         for rows in tile_spans(height):
             for columns in tile_spans(width):
                 tile = frame[rows.start : rows.stop, columns.start : columns.stop]
-                merged[
-                    rows.kept_start : rows.kept_stop, columns.kept_start : columns.kept_stop
-                ] = self._run_tile(tile)[_kept(rows), _kept(columns)]
+                merged[rows.kept_start : rows.kept_stop, columns.kept_start : columns.kept_stop] = (
+                    self._run_tile(tile)[_kept(rows), _kept(columns)]
+                )
         return merged
 
     def _run_tile(self, tile: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return the (H, W) probabilities of one tile."""
+        """Return the (H, W) probabilities of one tile.
+
+        Raises:
+            InferenceError: the model's answer does not fit its input.
+        """
         height, width = tile.shape[:2]
         multiple = self._model.size_multiple
         padded = cv2.copyMakeBorder(

@@ -60,10 +60,8 @@ class Quad:
         "to the right", so a line that is turned by up to 45 degrees keeps its beginning.
 
         Args:
-            corners: (4, 2), any order.
-
-        Raises:
-            ValueError: the corners are not four, not finite or enclose no area.
+            corners: (4, 2), any order; a ``ValueError`` when they are not finite or enclose
+                no area.
         """
         clockwise = sort_clockwise(np.asarray(corners, dtype=np.float64))
         edges = np.roll(clockwise, -1, axis=0) - clockwise
@@ -108,9 +106,6 @@ class Quad:
         Args:
             start: where the part begins, as a fraction of the quad's width in [0, 1].
             stop: where it ends, greater than ``start``.
-
-        Raises:
-            ValueError: the fractions enclose nothing.
         """
         top = self.corners[1] - self.corners[0]
         bottom = self.corners[2] - self.corners[3]
@@ -230,7 +225,8 @@ def rotate_points(points: NDArray[np.floating], angle_deg: float) -> NDArray[np.
         The same shape, float64.
     """
     cos, sin = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
-    return points.astype(np.float64) @ np.array([[cos, sin], [-sin, cos]])
+    turned: NDArray[np.float64] = points.astype(np.float64) @ np.array([[cos, sin], [-sin, cos]])
+    return turned
 
 
 def unclipped_size(width: float, height: float, ratio: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ told apart by message, because their classes changed between versions.
 """
 
 import contextlib
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -113,10 +114,8 @@ class OnnxSession:
             cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
                 limit together; None for no limit.
 
-        Raises:
-            ModelFileError: the file is missing or is no model.
-            ProviderUnavailableError: the device is not there, or another one would run.
-            InferenceError: the runtime could not build the session.
+        A missing or unreadable file is a ``ModelFileError``, a device that is not there a
+        ``ProviderUnavailableError``, any other failure an ``InferenceError``.
         """
         ort = _runtime(device)
         options = _session_options(ort, threads=threads)
@@ -136,12 +135,7 @@ class OnnxSession:
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:
-    """Read a model's metadata and output size.
-
-    Raises:
-        ModelFileError: the file is missing or is no model.
-        InferenceError: the runtime could not read it.
-    """
+    """Read a model's metadata and output size; a bad file is a ``ModelFileError``."""
     ort = _runtime("cpu")
     options = _session_options(ort, threads=1)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -166,10 +160,9 @@ def inference_error(message: str) -> InferenceError:
 
 
 def _runtime(device: Device) -> ModuleType:
-    import onnxruntime as ort  # noqa: PLC0415  the device is chosen before the first import
-
     if device not in _PROVIDERS:
         raise ProviderUnavailableError(f"device is cpu or cuda, got {device!r}")
+    ort = importlib.import_module("onnxruntime")
     if device == "cuda":
         if _PROVIDERS["cuda"] not in ort.get_available_providers():
             raise ProviderUnavailableError(
@@ -178,8 +171,7 @@ def _runtime(device: Device) -> ModuleType:
             )
         # cuBLAS and cuDNN come as wheels, which the loader does not find by itself.
         ort.preload_dlls()
-    module: ModuleType = ort
-    return module
+    return ort
 
 
 def _session_options(ort: ModuleType, *, threads: int) -> Any:  # noqa: ANN401  onnxruntime is untyped
@@ -229,10 +221,15 @@ def _limit_cpu_arena(ort: ModuleType, limit_bytes: int) -> None:
 
 @contextlib.contextmanager
 def _translated_errors(model_name: str | None = None) -> Iterator[None]:
-    """Raise the runtime's errors as ours; with ``model_name`` a bad file is told apart."""
-    from onnxruntime.capi import (  # noqa: PLC0415  the device is chosen before the first import
-        onnxruntime_pybind11_state as state,
-    )
+    """Raise the runtime's errors as ours.
+
+    Args:
+        model_name: of the file that is being opened, for the message.
+
+    Raises:
+        ModelFileError: the file is no model.
+    """
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
 
     bad_file = (state.InvalidProtobuf, state.InvalidGraph, state.NoModel, state.NoSuchFile)
     other = (
@@ -256,4 +253,5 @@ def _translated_errors(model_name: str | None = None) -> Iterator[None]:
         ) from exc
     except other as exc:
         message = "std::bad_alloc" if isinstance(exc, MemoryError) else str(exc)
-        raise inference_error(message) from exc
+        error = inference_error(message)
+        raise error from exc

@@ -5,6 +5,7 @@ that are on the page, and what does not fit one input is tiled instead of squeez
 """
 
 import math
+from itertools import pairwise
 from typing import Final
 
 import cv2
@@ -100,9 +101,9 @@ def tile_spans(length_px: int) -> tuple[Span, ...]:
         return (Span(0, length_px, 0, length_px),)
     count = math.ceil((length_px - TILE_OVERLAP_PX) / (TILE_SIDE_PX - TILE_OVERLAP_PX))
     starts = [round(i * (length_px - TILE_SIDE_PX) / (count - 1)) for i in range(count)]
-    cuts = [(start + TILE_SIDE_PX + following) // 2 for start, following in zip(starts, starts[1:])]
+    cuts = [(left + TILE_SIDE_PX + right) // 2 for left, right in pairwise(starts)]
     bounds = [0, *cuts, length_px]
     return tuple(
         Span(start, start + TILE_SIDE_PX, kept_start, kept_stop)
-        for start, kept_start, kept_stop in zip(starts, bounds, bounds[1:], strict=False)
+        for start, (kept_start, kept_stop) in zip(starts, pairwise(bounds), strict=True)
     )

@@ -80,7 +80,9 @@ class Recognizer:
         self._charset = charset
         self._limits = limits
 
-    def recognize(self, crops: Sequence[NDArray[np.uint8]]) -> list[RecognizedLine | InferenceError]:
+    def recognize(
+        self, crops: Sequence[NDArray[np.uint8]]
+    ) -> list[RecognizedLine | InferenceError]:
         """Read crops, of one page or of many.
 
         A minibatch that fails is halved until the crop is found that cannot be read, so that one
@@ -92,8 +94,7 @@ class Recognizer:
         Returns:
             For each crop, in the order given, what it says or why the runtime could not read it.
 
-        Raises:
-            PoisonedContextError: this process must end.
+        A ``PoisonedContextError`` passes through: this process must end.
         """
         units = [
             _Unit(crop_index, piece, crop[:, piece.span.start : piece.span.stop])
@@ -107,16 +108,9 @@ class Recognizer:
         return [_join(parts[index], crop.shape[1]) for index, crop in enumerate(crops)]
 
     def warm_up(self) -> None:
-        """Run once on a blank crop.
-
-        Raises:
-            InferenceError: the runtime failed; its subclasses say how.
-        """
-        width = self._limits.buckets_px[0]
-        blank = np.full((self._model.crop_height_px, width, 3), 255, dtype=np.uint8)
-        for outcome in self.recognize([blank]):
-            if isinstance(outcome, InferenceError):
-                raise outcome
+        """Run once on an empty input; an ``InferenceError`` of the runtime passes through."""
+        shape = (1, 3, self._model.crop_height_px, self._limits.buckets_px[0])
+        self._session.run(np.zeros(shape, dtype=np.float32))
 
     def _read_units(self, units: Sequence[_Unit]) -> list[_Reading]:
         positions_by_bucket: dict[int, list[int]] = defaultdict(list)
@@ -139,7 +133,11 @@ class Recognizer:
         return [readings[position] for position in range(len(units))]
 
     def _read_halving(self, minibatch: Sequence[_Unit], width_px: int) -> list[_Reading]:
-        """Read a minibatch; on a failure its halves, at the same width so that no text changes."""
+        """Read a minibatch; on a failure its halves, at the same width so that no text changes.
+
+        Raises:
+            PoisonedContextError: this process must end.
+        """
         try:
             return self._read_minibatch(minibatch, width_px)
         except PoisonedContextError:
@@ -154,6 +152,11 @@ class Recognizer:
         ]
 
     def _read_minibatch(self, minibatch: Sequence[_Unit], width_px: int) -> list[_Reading]:
+        """Read crops of one bucket in one run.
+
+        Raises:
+            InferenceError: the model's answer does not fit its input.
+        """
         # Padding is 0 after normalization, mid gray: dark or stretched edges are read as text.
         shape = (len(minibatch), 3, self._model.crop_height_px, width_px)
         batch = np.zeros(shape, dtype=np.float32)

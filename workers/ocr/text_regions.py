@@ -51,7 +51,8 @@ def find_text_regions(
         center, size, angle_deg = cv2.minAreaRect(outline)
         if min(size) < _MIN_REGION_SIDE_PX:
             continue
-        score = _mean_inside(probability_map, cv2.boxPoints((center, size, angle_deg)))
+        rectangle = np.asarray(cv2.boxPoints((center, size, angle_deg)), dtype=np.float32)
+        score = _mean_inside(probability_map, rectangle)
         if score < box_threshold:
             continue
         grown = unclipped_size(size[0], size[1], unclip_ratio)
@@ -67,7 +68,7 @@ def find_text_regions(
 def _outer_outlines(text_mask: NDArray[np.uint8]) -> Iterator[NDArray[np.int32]]:
     """Yield the outline of each connected region, also of one that lies in another's hole."""
     outlines, hierarchy = cv2.findContours(text_mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    if hierarchy is None:
+    if not outlines:
         return
     parents = np.asarray(hierarchy).reshape(-1, 4)[:, 3]
     for outline, parent in zip(outlines, parents, strict=True):
