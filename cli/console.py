@@ -1,9 +1,11 @@
 """Where commands write: results to standard output, everything else to standard error."""
 
 import json
+import logging
 import sys
 from typing import Any
 
+import structlog
 from rich.console import Console
 from rich.markup import escape
 
@@ -27,6 +29,17 @@ def print_json_line(record: dict[str, Any]) -> None:
     """Write one record for machines, on one line, and let a reading pipe have it at once."""
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def quiet_logs() -> None:
+    """Keep the log of a command's own process to errors, on standard error.
+
+    What it would say at lower levels is a worker's; a command says it in its own words.
+    """
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def report_error(error: CommandError) -> None:

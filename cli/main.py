@@ -7,7 +7,13 @@ import typer
 from typer.core import TyperGroup
 
 from cli.console import output, report_error
+from cli.database import keys, migrate
+from cli.doctor import doctor
 from cli.errors import CommandError
+from cli.flower import flower
+from cli.ocr import ocr
+from cli.reconcile import reconcile
+from cli.worker import worker
 
 
 class CommandGroup(TyperGroup):
@@ -59,3 +65,8 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+for _command in (ocr, doctor, worker, reconcile, flower, migrate):
+    app.command()(_command)
+app.add_typer(keys, name="keys")
