@@ -13,6 +13,7 @@ from workers.settings import OcrSettings
 
 Level = Literal["ok", "warning", "failed"]
 
+OLDEST_PYTHON = (3, 11)
 _MIB = 2**20
 _GIB = 2**30
 # The models and an embedded stack's first data; below it Postgres stops taking writes soon.
@@ -41,11 +42,18 @@ class Finding:
     remedy: str = ""
 
 
-def check_python() -> Iterator[Finding]:
-    """Look at the interpreter's version."""
-    found = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 11):  # a package manager would refuse; running from source would not
-        yield Finding("Python", "failed", f"{found}, 3.11 or newer is needed", "Install Python 3.11.")
+def check_python(running: tuple[int, ...] | None = None) -> Iterator[Finding]:
+    """Look at the interpreter's version.
+
+    Args:
+        running: None for that of this process.
+    """
+    version_numbers = running or tuple(sys.version_info[:3])
+    found = ".".join(map(str, version_numbers))
+    if version_numbers < OLDEST_PYTHON:
+        yield Finding(
+            "Python", "failed", f"{found}, 3.11 or newer is needed", "Install a newer Python."
+        )
     else:
         yield Finding("Python", "ok", found)
 
@@ -174,8 +182,8 @@ def check_space(settings: OcrSettings) -> Iterator[Finding]:
             shutil.disk_usage(_SHARED_MEMORY).free,
             wanted=2 * _BYTES_PER_PIXEL * settings.render_max_pixels,
             place=_SHARED_MEMORY,
-            remedy="Give a container more (--shm-size=2g, or an emptyDir of medium Memory), or lower"
-            " PAGEFLEET_RENDER_MAX_PIXELS.",
+            remedy="Give a container more (--shm-size=2g, or an emptyDir of medium Memory), or"
+            " lower PAGEFLEET_RENDER_MAX_PIXELS.",
         )
 
 

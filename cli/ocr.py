@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SKIPPED_SHOWN = 5
 
 
-def ocr(  # noqa: PLR0913 - its options are what a user may choose
+def ocr(
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -86,10 +86,10 @@ def _file_reader(
     """
     from cli.ocr_run import FileReader
     from workers import devices
+    from workers.engine_setup import make_engine, render_limits
     from workers.ocr.errors import OcrError
     from workers.ocr.options import OcrOptions
     from workers.page_renderer import PageRenderer
-    from workers.runtime import make_engine, render_limits
 
     quiet_logs()
     try:

@@ -97,7 +97,7 @@ class FileReader:
 
         Raises:
             OcrError: the engine or the renderer cannot work, whatever the file.
-        """  # noqa: DOC502 - what it calls raises it
+        """
         started = time.perf_counter()
         try:
             result = self._recognize(path, on_page)
@@ -146,7 +146,7 @@ def write_whole(path: Path, content: str) -> None:
 
     Raises:
         OSError: the folder cannot be made or written.
-    """  # noqa: DOC502 - what it calls raises it
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:

@@ -9,10 +9,9 @@ def reconcile() -> None:
 
     Several may run at a time; each looks at rows that no other holds.
     """
-    from workers.observability import configure_logging
-
     from cli.settings import load_settings
     from workers import recover_stalled
+    from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
     settings = load_settings(WorkerSettings)

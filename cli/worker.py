@@ -72,9 +72,8 @@ def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) 
 
 def default_slots(settings: "WorkerSettings", queues: list[str]) -> int:
     """Return how many tasks a worker runs at a time when nobody chose."""
-    from workers.devices import count_gpus
-
     from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_gpus
 
     if settings.slots:
         return settings.slots
