@@ -30,6 +30,7 @@ def render_limits(settings: OcrSettings) -> RenderLimits:
     return RenderLimits(
         max_pixels=settings.render_max_pixels,
         max_pages=settings.max_pages,
+        max_file_bytes=settings.max_file_bytes,
         page_timeout_s=settings.render_page_timeout_s,
         open_timeout_s=settings.render_open_timeout_s,
         memory_bytes=settings.render_memory_bytes,

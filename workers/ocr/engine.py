@@ -9,8 +9,8 @@ from workers.ocr.bundle import ModelBundle
 from workers.ocr.crops import Crop, cut_crop, reading_quads, select_detections
 from workers.ocr.detection import Detection, Detector
 from workers.ocr.errors import InferenceError, OcrError, PoisonedContextError
-from workers.ocr.geometry import Quad
 from workers.ocr.inference import Device, OnnxSession, Session
+from workers.ocr.ink import blank_columns, column_contrast
 from workers.ocr.order import order_lines
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.recognition import RecognitionLimits, RecognizedLine, Recognizer
@@ -231,13 +231,13 @@ def _page_outcome(
     lines: list[TextLine] = []
     remaining = iter(readings)
     for line in page.lines:
-        best: tuple[Quad, RecognizedLine] | None = None
+        best: tuple[Crop, RecognizedLine] | None = None
         for crop in line.crops:
             reading = next(remaining)
             if isinstance(reading, InferenceError):
                 return _failure(page.page_index, reading)
             if best is None or reading.confidence > best[1].confidence:
-                best = (crop.quad, reading)
+                best = (crop, reading)
         if best is not None and best[1].text.strip():
             lines.append(_text_line(*best, line.detection.detection_score))
     return _page_result(page, lines, recognize_s)
@@ -265,14 +265,15 @@ def _page_result(page: _PendingPage, lines: Sequence[TextLine], recognize_s: flo
     )
 
 
-def _text_line(quad: Quad, reading: RecognizedLine, detection_score: float) -> TextLine:
+def _text_line(crop: Crop, reading: RecognizedLine, detection_score: float) -> TextLine:
+    is_blank = blank_columns(column_contrast(crop.pixels))
     words = tuple(
-        Word(word.text, quad.section(word.start, word.stop).box)
-        for word in place_words(reading.characters, reading.crop_width_px)
+        Word(word.text, crop.quad.section(word.start, word.stop).box)
+        for word in place_words(reading.characters, is_blank)
     )
     return TextLine(
         text=reading.text.strip(),
-        quad=quad,
+        quad=crop.quad,
         confidence=reading.confidence,
         detection_score=detection_score,
         words=words,
