@@ -5,7 +5,6 @@ import logging
 import sys
 from typing import Any
 
-import structlog
 from rich.console import Console
 from rich.markup import escape
 
@@ -36,6 +35,8 @@ def quiet_logs() -> None:
 
     What it would say at lower levels is a worker's; a command says it in its own words.
     """
+    import structlog
+
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

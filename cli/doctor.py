@@ -23,12 +23,7 @@ def doctor(
         bool, typer.Option("--json", help="One JSON object a finding, for machines.")
     ] = False,
 ) -> None:
-    """Check Python, libraries, models, GPU, limits, space and servers; exit 1 if one fails.
-
-    \f
-    Raises:
-        Exit: with 1, when a check failed.
-    """
+    """Check Python, libraries, models, GPU, limits, space and servers; exit 1 if one fails."""
     findings = []
     for finding in examine():
         findings.append(finding)

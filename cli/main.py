@@ -1,6 +1,7 @@
 """The ``pagefleet`` command."""
 
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from cli.database import keys, migrate
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
+from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
 from cli.worker import worker
@@ -67,6 +69,19 @@ def _options(
     pass
 
 
-for _command in (ocr, doctor, worker, reconcile, flower, migrate):
+def samples(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where they go; it is made.")],
+) -> None:
+    """Write the sample documents that `demo` works on."""
+    # Draws with PyMuPDF, which an image for the API alone does not have.
+    from cli.samples import write_samples
+
+    for sample in write_samples(folder):
+        outcome = sample.error_code or f"pages: {sample.page_count}"
+        output().print(f"{sample.path}: {outcome}", markup=False)
+
+
+for _command in (ocr, doctor, worker, reconcile, flower, migrate, samples):
     app.command()(_command)
 app.add_typer(keys, name="keys")
+app.add_typer(models, name="models")

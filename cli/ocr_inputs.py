@@ -84,9 +84,7 @@ def _same_place(path: Path) -> str:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    return sorted(
-        Path(parent) / name for parent, _, names in os.walk(folder) for name in names
-    )
+    return sorted(Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
 
 
 def _may_be_document(path: Path) -> bool:

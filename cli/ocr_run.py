@@ -85,9 +85,7 @@ class FileReader:
         self._format = output_format
         self._password = password
 
-    def read(
-        self, path: Path, output: Path, *, on_page: Callable[[int, int], None]
-    ) -> FileOutcome:
+    def read(self, path: Path, output: Path, *, on_page: Callable[[int, int], None]) -> FileOutcome:
         """Recognize a file and write its result; what is wrong with the file is in the outcome.
 
         Args:

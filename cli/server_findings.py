@@ -59,9 +59,7 @@ def check_api(address: str | None, key: str | None) -> Iterator[Finding]:
         )
 
 
-def _answer(
-    name: str, ask: Callable[[], None], refusal: type[Exception], remedy: str
-) -> Finding:
+def _answer(name: str, ask: Callable[[], None], refusal: type[Exception], remedy: str) -> Finding:
     try:
         ask()
     except refusal as error:
