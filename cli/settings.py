@@ -75,9 +75,21 @@ def become(command: list[str], *, environment: dict[str, str]) -> None:
     os.execve(command[0], command, {**os.environ, **environment})  # noqa: S606 - no shell wanted
 
 
-def stack_file(home: Path) -> Path:
-    """Return where a running stack says its addresses."""
-    return home / "stack.json"
+def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str | None]:
+    """Return address and key of the API: as given, else of the settings, else of a running stack.
+
+    A stack's key goes to that stack only: with another address it is not looked at.
+
+    Raises:
+        CommandError: the settings are wrong.
+    """  # noqa: DOC502 - load_settings raises it
+    settings = load_settings(ClientSettings)
+    secret = settings.client_api_key
+    key = api_key or (secret.get_secret_value() if secret else None)
+    address = api_url or settings.client_api_url
+    if address is not None:
+        return address, key
+    return find_stack(key)
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

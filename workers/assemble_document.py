@@ -69,6 +69,7 @@ def assemble_document(
         with transaction() as session:
             documents.renew(session, claim, lease_s=rules.lease_s)
 
+    state = ""
     with (
         failures.decided(put_back=put_back, fail=fail),
         lease.kept(renew, lease_s=rules.lease_s) as held,
@@ -84,9 +85,9 @@ def assemble_document(
                 result_size_bytes=written.size_bytes,
                 values=written.columns,
             )
-        log.info("document finished", document_id=str(document_id), state=written.state)
-        return written.state
-    return ""
+        state = written.state
+        log.info("document finished", document_id=str(document_id), state=state)
+    return state
 
 
 def _claim(
@@ -217,7 +218,7 @@ def _model_version(rows: Sequence[Page]) -> str:
 
 def _error_columns(rows: Sequence[Page], totals: DocumentTotals) -> dict[str, Any]:
     """Give a document without one good page the error of its first page."""
-    if totals.state != DocumentState.FAILED:
+    if totals.state != "failed":
         return {}
     first = next(row for row in rows if row.error_code)
     return {"error_code": first.error_code, "error_detail": first.error_detail}

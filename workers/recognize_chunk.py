@@ -89,6 +89,7 @@ def recognize_chunk(
         with transaction() as session:
             chunks.renew(session, claim, lease_s=rules.lease_s)
 
+    outcome = ChunkOutcome()
     with (
         failures.decided(put_back=put_back, fail=fail),
         lease.kept(renew, lease_s=rules.lease_s) as held,
@@ -109,8 +110,7 @@ def recognize_chunk(
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
         log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)
-        return outcome
-    return ChunkOutcome()
+    return outcome
 
 
 def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Work | None:

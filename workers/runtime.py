@@ -5,9 +5,9 @@ import socket
 from functools import cached_property
 
 import structlog
-from storage.s3 import S3ObjectStore
 
 from db.engine import Database
+from storage.s3 import S3ObjectStore
 from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.devices import Device

@@ -58,6 +58,7 @@ def split_document(
         with transaction() as session:
             documents.renew(session, claim, lease_s=rules.lease_s)
 
+    page_count = 0
     with (
         failures.decided(put_back=put_back, fail=fail),
         lease.kept(renew, lease_s=rules.lease_s),
@@ -77,8 +78,7 @@ def split_document(
         # Committed first: a message must not overtake the row it speaks of. Dying here loses
         # the messages, and the sweep sends what is not claimed within the grace.
         _send(claim, chunks)
-        return page_count
-    return 0
+    return page_count
 
 
 def plan_chunks(page_count: int, *, chunk_pages: int) -> list[PlannedChunk]:
