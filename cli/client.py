@@ -65,9 +65,17 @@ class BatchStatus:
 
 
 class ApiClient:
-    """Calls to one API with one key; every method raises ``ApiError``."""
+    """Calls to one API with one key; every method raises ``ApiError``.
 
-    def __init__(self, address: str, key: str | None) -> None:
+    Args:
+        address: of the API, with scheme and host.
+        key: presented with every call; None for none.
+        transport: what carries the calls; None for the network.
+    """
+
+    def __init__(
+        self, address: str, key: str | None, *, transport: httpx.BaseTransport | None = None
+    ) -> None:
         self.address = address.rstrip("/")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
@@ -76,6 +84,7 @@ class ApiClient:
             timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
             # A proxy from the environment knows nothing of this machine's own addresses.
             trust_env=not _is_loopback(address),
+            transport=transport,
         )
 
     def __enter__(self) -> Self:

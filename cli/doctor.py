@@ -35,7 +35,7 @@ def doctor(
 def examine() -> Iterator["Finding"]:
     """Yield all findings; servers are looked at when settings or a running stack name them."""
     from cli import findings, server_findings
-    from cli.settings import is_worker_configured, load_settings
+    from cli.settings import find_api, is_worker_configured, load_settings
     from workers.settings import OcrSettings, WorkerSettings
 
     yield from findings.check_python()
@@ -53,7 +53,10 @@ def examine() -> Iterator["Finding"]:
     yield from findings.check_space(settings)
     if isinstance(settings, WorkerSettings):
         yield from server_findings.check_servers(settings)
-    yield from server_findings.check_api()
+    try:
+        yield from server_findings.check_api(*find_api(None, None))
+    except CommandError as error:
+        yield findings.Finding("API", "failed", error.message, error.remedy)
 
 
 def _show(finding: "Finding", *, as_json: bool) -> None:

@@ -15,13 +15,14 @@ from cli.flower import flower
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
+from cli.status import status
 from cli.worker import worker
 
 
 class CommandGroup(TyperGroup):
     """Commands whose expected errors are one line with a remedy, without a traceback."""
 
-    def invoke(self, ctx: typer.Context) -> Any:  # noqa: ANN401 - as the overridden method
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer's own types of both are private
         """Run the chosen command.
 
         Raises:
@@ -81,7 +82,7 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (ocr, doctor, worker, reconcile, flower, migrate, samples):
+for _command in (ocr, status, doctor, worker, reconcile, flower, migrate, samples):
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")

@@ -10,13 +10,22 @@ def reconcile() -> None:
     Several may run at a time; each looks at rows that no other holds.
     """
     from cli.settings import load_settings
-    from workers import recover_stalled
+    from workers.devices import Device
     from workers.observability import configure_logging
+    from workers.recover_stalled import sweep_until
+    from workers.runtime import Runtime
     from workers.settings import WorkerSettings
 
     settings = load_settings(WorkerSettings)
     configure_logging(settings.log_level)
-    recover_stalled.run(settings, stop_on_signal())
+    runtime = Runtime(settings, Device("cpu"))
+    sweep_until(
+        stop_on_signal(),
+        transaction=runtime.database.transaction,
+        rules=runtime.rules,
+        limit=settings.sweep_limit,
+        interval_s=settings.sweep_interval_s,
+    )
 
 
 def stop_on_signal() -> threading.Event:

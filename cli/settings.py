@@ -1,5 +1,6 @@
 """The one place where the command line reads its environment."""
 
+import json
 import os
 from pathlib import Path
 from typing import TypeVar
@@ -7,7 +8,13 @@ from typing import TypeVar
 from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
-from workers.settings import FOREIGN_PREFIXES, CheckedSettings, SettingsError, read_settings
+from workers.settings import (
+    FOREIGN_PREFIXES,
+    CheckedSettings,
+    SettingsError,
+    home_dir,
+    read_settings,
+)
 
 S = TypeVar("S", bound=CheckedSettings)
 
@@ -82,14 +89,22 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
 
     Raises:
         CommandError: the settings are wrong.
-    """  # noqa: DOC502 - load_settings raises it
+    """
     settings = load_settings(ClientSettings)
     secret = settings.client_api_key
     key = api_key or (secret.get_secret_value() if secret else None)
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key
-    return find_stack(key)
+    return _find_stack(home_dir(), key)
+
+
+def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
+    try:
+        running = json.loads((home / "stack.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None, key
+    return running["api_url"], key or running["api_key"]
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

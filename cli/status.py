@@ -102,9 +102,7 @@ def document_table(documents: Sequence[DocumentStatus]) -> Table:
 def document_line(document: DocumentStatus) -> str:
     """Return a document as one plain line."""
     error = f"  {document.error_code}: {document.error_message}" if document.error_code else ""
-    return (
-        f"{document.state}  {pages_of(document)}  {document.filename}  {document.id}{error}"
-    )
+    return f"{document.state}  {pages_of(document)}  {document.filename}  {document.id}{error}"
 
 
 def pages_of(document: DocumentStatus) -> str:
@@ -151,7 +149,7 @@ def watch_documents(
 
     Raises:
         ApiError: the API refused, or has not answered for a minute.
-    """  # noqa: DOC502 - follow raises it
+    """
     current = {document.id: document for document in documents}
     shown: dict[UUID, str] = {}
 
@@ -208,20 +206,22 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
 
 
 def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+    current = batch
     shown = ""
     with progress_bar("documents") as bar:
-        for current in follow(
-            lambda: client.batch(batch.id), is_final=lambda each: each.state not in {"open", "running"}
-        ):
-            batch = current
-            bar.show(batch.name, batch.documents_final, batch.documents or None)
-            line = f"{batch.documents_final} of {batch.documents} documents final"
+        for current in follow(lambda: client.batch(batch.id), is_final=_is_settled):
+            bar.show(current.name, current.documents_final, current.documents or None)
+            line = f"{current.documents_final} of {current.documents} documents final"
             if as_json and shown != line:
-                print_json_line(_record(batch))
+                print_json_line(_record(current))
             elif shown != line:
-                bar.print(f"{batch.name}: {line}")
+                bar.print(f"{current.name}: {line}")
             shown = line
-    return batch
+    return current
+
+
+def _is_settled(batch: BatchStatus) -> bool:
+    return batch.state not in {"open", "running"}
 
 
 def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
