@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cli.console import output, print_json_line
+from cli.console import output, print_json_line, quiet_logs
 from cli.errors import EXIT_FAILED, CommandError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Check Python, libraries, models, GPU, limits, space and servers; exit 1 if one fails."""
+    quiet_logs()
     findings = []
     for finding in examine():
         findings.append(finding)

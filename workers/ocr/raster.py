@@ -74,14 +74,7 @@ class RasterSource:
 
         Raises:
             UnreadableDocumentError: the headers are damaged.
-<<<<<<< HEAD
-        """  # noqa: DOC502 - what it calls raises them
-=======
         """
-        # Pillow's own cap is an error at 179 million pixels, before a JPEG can be asked for less;
-        # max_pixels of render() is the cap here, checked before anything is decoded.
-        Image.MAX_IMAGE_PIXELS = None
->>>>>>> infra
         self.media_type = media_type
         self._path = path
         with _translated(UnreadableDocumentError, "The image's header is damaged. Scan it again."):
