@@ -111,12 +111,12 @@ _VOWELS: Final = "aeiou"
 
 
 def make_word(index: int) -> str:
-    """Return a five-letter word that can be spoken, a different one up to index 68,599."""
+    """Return a four-letter word that can be spoken, a different one up to index 4,899."""
     letters = []
-    # There are 14 x 5 x 14 x 5 x 14 words. A step that shares no factor with that number visits
-    # each once, and makes neighbors look different.
-    rest = index * 4_691 % 68_600
-    for alphabet in (_CONSONANTS, _VOWELS, _CONSONANTS, _VOWELS, _CONSONANTS):
+    # There are 14 x 5 x 14 x 5 words. A step that shares no factor with that number visits each
+    # once, and makes neighbors look different.
+    rest = index * 1_789 % 4_900
+    for alphabet in (_CONSONANTS, _VOWELS, _CONSONANTS, _VOWELS):
         rest, place = divmod(rest, len(alphabet))
         letters.append(alphabet[place])
     return "".join(letters)

@@ -49,8 +49,7 @@ class PdfSource:
             EncryptedDocumentError: the password is missing or wrong.
             EmptyDocumentError: a sound PDF without pages.
         """
-        self._complaints: list[str] = []
-        mupdf.fz_set_error_callback(self._complaints.append)
+        mupdf.fz_set_error_callback(_ignore)
         mupdf.fz_set_warning_callback(_ignore)
         try:
             self._document = pymupdf.open(path, filetype="pdf")
@@ -106,15 +105,16 @@ class PdfSource:
             MemoryError: MuPDF could not allocate.
         """
         started = time.perf_counter()
+        complaints: list[str] = []
         try:
             page = self._document.load_page(page_index)
-            self._complaints.clear()
+            mupdf.fz_set_error_callback(complaints.append)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
             zoom = page_dpi / _PT_PER_INCH
             pixmap = page.get_pixmap(
                 matrix=pymupdf.Matrix(zoom, zoom), colorspace=pymupdf.csRGB, alpha=False
             )
-            if self._complaints and not _draws_text(page):
+            if complaints and not _draws_text(page):
                 raise DamagedPageError(
                     "The images that this page consists of are damaged and cannot be decoded."
                 )
@@ -128,6 +128,7 @@ class PdfSource:
         except _MUPDF_ERRORS as error:
             raise DamagedPageError("The page is damaged and cannot be rendered.") from error
         finally:
+            mupdf.fz_set_error_callback(_ignore)
             # The store keeps decoded images and fonts. Emptied, memory does not grow with the pages
             # and a broken image complains on every page that shows it, not on the first alone.
             pymupdf.TOOLS.store_shrink(100)
@@ -176,4 +177,4 @@ def _draws_text(page: pymupdf.Page) -> bool:
 
 
 def _ignore(_message: str) -> None:
-    """Take MuPDF's warnings: what it could mend is no news."""
+    """Keep MuPDF's messages off standard error: what it could mend is no news."""
