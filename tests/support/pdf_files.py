@@ -83,11 +83,14 @@ def huge_image_pdf(side_px: int) -> bytes:
         b"/BitsPerComponent 8/Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream"
         % (side_px, side_px, len(blank), blank)
     )
+    page = (
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</I 5 0 R>>>>"
+        b"/Contents 6 0 R>>"
+    )
     return assemble_pdf([
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count 2/Kids[3 0 R 4 0 R]>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</I 5 0 R>>>>"
-        b"/Contents 6 0 R>>",
+        page,
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>",
         image,
         stream(b"", b"72 0 0 72 0 0 cm /I Do"),
