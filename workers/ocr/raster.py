@@ -1,0 +1,264 @@
+"""The door to Pillow: scans and photographs as upright page images."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, JpegImagePlugin
+
+from workers.ocr.errors import (
+    DamagedPageError,
+    OcrError,
+    PageTooLargeError,
+    UnreadableDocumentError,
+)
+from workers.ocr.formats import MediaType
+from workers.ocr.page_image import PageImage
+from workers.ocr.tiff_frames import count_tiff_frames
+
+FALLBACK_DPI: Final = 200.0
+"""Said of an image that declares no plausible resolution; the default of ``OcrOptions.dpi``."""
+
+_PLAUSIBLE_DPI: Final = (50.0, 1200.0)
+# Fax has 204 x 98 and 204 x 196 dpi: the first must be stretched to be read, the second reads as
+# well without a blurring resampling.
+_MAX_ASPECT_ERROR: Final = 1.05
+_JPEG_REDUCTIONS: Final = (2, 4, 8)
+
+_PILLOW_FORMATS: Final = {
+    MediaType.PNG: "PNG",
+    MediaType.JPEG: "JPEG",
+    MediaType.TIFF: "TIFF",
+    MediaType.WEBP: "WEBP",
+    MediaType.BMP: "BMP",
+}
+# EXIF orientation → (how the stored image is turned upright, degrees clockwise in that).
+_TURNS: Final = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT, 0),
+    3: (Image.Transpose.ROTATE_180, 180),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM, 180),
+    5: (Image.Transpose.TRANSPOSE, 270),
+    6: (Image.Transpose.ROTATE_270, 90),
+    7: (Image.Transpose.TRANSVERSE, 90),
+    8: (Image.Transpose.ROTATE_90, 270),
+}
+_FIRST_SIDEWAYS_ORIENTATION: Final = 5
+
+
+class RasterSource:
+    """An image file, every frame of a TIFF a page; see ``workers.ocr.sources.PageSource``.
+
+    Of an animated PNG or WebP the first picture is the page. ``PageImage.dpi`` is the declared
+    resolution where it lies in 50 to 1200, else 200; where the axes differ, the finer one.
+    """
+
+    def __init__(self, path: Path, *, media_type: MediaType, max_pages: int) -> None:
+        """Read the headers.
+
+        Args:
+            path: the file.
+            media_type: what its content is; no other decoder is tried.
+            max_pages: counting of frames ends one above it.
+
+        Raises:
+            UnreadableDocumentError: the headers are damaged.
+        """  # noqa: DOC502 - what it calls raises them
+        # Pillow's own cap is an error at 179 million pixels, before a JPEG can be asked for less;
+        # max_pixels of render() is the cap here, checked before anything is decoded.
+        Image.MAX_IMAGE_PIXELS = None
+        self.media_type = media_type
+        self._path = path
+        with _translated(UnreadableDocumentError, "The image's header is damaged. Scan it again."):
+            with self._open():
+                pass
+            self.page_count = self._count_pages(max_pages)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Nothing stays open between pages."""
+
+    def _open(self) -> Image.Image:
+        return Image.open(self._path, formats=[_PILLOW_FORMATS[self.media_type]])
+
+    def _count_pages(self, max_pages: int) -> int:
+        if self.media_type is not MediaType.TIFF:
+            return 1
+        with self._path.open("rb") as stream:
+            return count_tiff_frames(stream, max_frames=max_pages)
+
+    def render(self, page_index: int, *, dpi: float, max_pixels: int) -> PageImage:  # noqa: ARG002 - the protocol's; an image has its own resolution
+        """Return one upright page; the protocol says more.
+
+        A JPEG over ``max_pixels`` is decoded at a half, a quarter or an eighth of its size. The
+        other formats have no cheap smaller version, so their page is refused.
+
+        Raises:
+            DamagedPageError: the frame is truncated or cannot be decoded.
+            PageTooLargeError: over ``max_pixels``, read from the header before decoding.
+            MemoryError: the decoder could not allocate.
+        """  # noqa: DOC502 - what it calls raises them
+        started = time.perf_counter()
+        damaged = "The image is damaged or cut off and cannot be decoded. Scan it again."
+        with _translated(DamagedPageError, damaged), self._open() as image:
+            if page_index:
+                image.seek(page_index)
+            orientation = _orientation_of(image)
+            x_dpi, y_dpi = _resolution_of(image)
+            reduction = _reduce_to_fit(image, max_pixels)
+            image.load()
+            turned, rotation_deg = _turn_upright(image, orientation)
+            if orientation >= _FIRST_SIDEWAYS_ORIENTATION:
+                x_dpi, y_dpi = y_dpi, x_dpi
+            page = _square_pixels(_to_rgb(turned), x_dpi, y_dpi, max_pixels)
+            pixels: NDArray[np.uint8] = np.array(page)
+        return PageImage(
+            page_index=page_index,
+            pixels=pixels,
+            dpi=max(x_dpi, y_dpi) / reduction,
+            rotation_deg=rotation_deg,
+            render_s=time.perf_counter() - started,
+        )
+
+
+@contextmanager
+def _translated(error_type: type[OcrError], message: str) -> Iterator[None]:
+    """Raise Pillow's errors as ours, and keep its warnings about odd metadata to itself.
+
+    Raises:
+        OcrError: ours go through as they are, Pillow's become ``error_type``.
+        MemoryError: goes through, since it is the process that has to be replaced.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except (OcrError, MemoryError):
+            raise
+        except Exception as error:
+            # Not a list of types: hostile bytes make Pillow's decoders raise what they like, seen
+            # here as OSError, SyntaxError, TypeError, ValueError, KeyError and struct.error.
+            raise error_type(message) from error
+
+
+def _orientation_of(image: Image.Image) -> int:
+    """EXIF orientation 1 to 8; 1 where there is none or it cannot be read."""
+    try:
+        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except Exception:  # noqa: BLE001 - damaged metadata raises anything, and must not cost the page
+        return 1
+    return orientation if orientation in _TURNS else 1
+
+
+def _resolution_of(image: Image.Image) -> tuple[float, float]:
+    """Declared dots per inch of the stored axes, or twice ``FALLBACK_DPI``."""
+    try:
+        x_dpi, y_dpi = (float(value) for value in image.info["dpi"])
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return FALLBACK_DPI, FALLBACK_DPI
+    low, high = _PLAUSIBLE_DPI
+    # The comparison is also what keeps NaN out.
+    if low <= x_dpi <= high and low <= y_dpi <= high:
+        return x_dpi, y_dpi
+    return FALLBACK_DPI, FALLBACK_DPI
+
+
+def _reduce_to_fit(image: Image.Image, max_pixels: int) -> int:
+    """Make a JPEG decode to at most ``max_pixels``; return by how much its sides shrink.
+
+    Raises:
+        PageTooLargeError: it does not fit, and cannot be reduced that far.
+    """
+    width_px, height_px = image.size
+    if width_px * height_px <= max_pixels:
+        return 1
+    if isinstance(image, JpegImagePlugin.JpegImageFile):
+        for reduction in _JPEG_REDUCTIONS:
+            if -(-width_px // reduction) * -(-height_px // reduction) <= max_pixels:
+                image.draft(None, (width_px // reduction, height_px // reduction))
+                return reduction
+    raise PageTooLargeError(
+        f"The image measures {width_px} x {height_px} pixels; the limit is {max_pixels} pixels. "
+        "Scan it at a lower resolution, or raise the limit."
+    )
+
+
+def _turn_upright(image: Image.Image, orientation: int) -> tuple[Image.Image, int]:
+    if orientation not in _TURNS:
+        return image, 0
+    turn, rotation_deg = _TURNS[orientation]
+    # Pillow turns TIFF frames itself while loading them, and no other format.
+    return (image if image.format == "TIFF" else image.transpose(turn)), rotation_deg
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "F" or image.mode.startswith("I"):
+        return _deep_grey_to_8_bit(image).convert("RGB")
+    if image.has_transparency_data:
+        return _flatten(image.convert("RGBA"))
+    return image.convert("RGB")
+
+
+def _deep_grey_to_8_bit(image: Image.Image) -> Image.Image:
+    """Scale 16-bit, 32-bit and floating grey by the range in use.
+
+    Integers are divided by a power of two: 10- or 12-bit scans in 16-bit files, which would come
+    out nearly black, keep their contrast, and 8-bit ones their values.
+    """
+    values = np.asarray(image)
+    if image.mode == "F":
+        finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        low, high = float(finite.min()), float(finite.max())
+        grey = ((finite - low) * (255.0 / ((high - low) or 1.0))).astype(np.uint8)
+    else:
+        positive = np.maximum(values, 0)
+        grey = (positive >> max(0, int(positive.max()).bit_length() - 8)).astype(np.uint8)
+    if _is_white_zero(image):
+        grey = 255 - grey
+    return Image.fromarray(grey)
+
+
+def _is_white_zero(image: Image.Image) -> bool:
+    """Whether a TIFF counts from white; Pillow minds that only in up to 8 bits."""
+    tags = getattr(image, "tag_v2", {})
+    return bool(tags.get(ExifTags.Base.PhotometricInterpretation) == 0)
+
+
+def _flatten(image: Image.Image) -> Image.Image:
+    """Lay a transparent picture on the paper against which its content can be read.
+
+    Paper is white, except for white writing on nothing: where most of the picture is transparent
+    and what is drawn is nearer to white than to black.
+    """
+    opaque = image.getchannel("A").point(lambda alpha: 255 if alpha > 127 else 0)  # noqa: PLR2004 - half of 255
+    drawn = image.convert("L").histogram(opaque)
+    drawn_count = sum(drawn)
+    mean = sum(level * count for level, count in enumerate(drawn)) / max(drawn_count, 1)
+    is_mostly_clear = 2 * drawn_count < image.width * image.height
+    paper = Image.new("RGBA", image.size, "black" if is_mostly_clear and mean > 127 else "white")  # noqa: PLR2004 - middle of 0 to 255
+    paper.alpha_composite(image)
+    return paper.convert("RGB")
+
+
+def _square_pixels(image: Image.Image, x_dpi: float, y_dpi: float, max_pixels: int) -> Image.Image:
+    """Stretch the coarser axis, so that a fax is not read at half its height.
+
+    Raises:
+        PageTooLargeError: stretched, it exceeds ``max_pixels``.
+    """
+    if max(x_dpi, y_dpi) <= _MAX_ASPECT_ERROR * min(x_dpi, y_dpi):
+        return image
+    finer = max(x_dpi, y_dpi)
+    size = (round(image.width * finer / x_dpi), round(image.height * finer / y_dpi))
+    if size[0] * size[1] > max_pixels:
+        raise PageTooLargeError(
+            f"The image has {x_dpi:g} x {y_dpi:g} dpi; with square pixels it measures {size[0]} x "
+            f"{size[1]} pixels; the limit is {max_pixels} pixels. Scan it at a lower resolution."
+        )
+    return image.resize(size, Image.Resampling.BICUBIC)
