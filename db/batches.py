@@ -63,7 +63,7 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
     ).all()
     return BatchCounts(
         documents={DocumentState(row[0]): row[1] for row in rows},
-        pages=sum(row[2] for row in rows),
+        pages=sum(int(row[2] or 0) for row in rows),
         pages_ok=sum(int(row[3]) for row in rows),
         pages_failed=sum(int(row[4]) for row in rows),
     )

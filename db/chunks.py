@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Update, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import StaleStateError
@@ -35,17 +35,21 @@ class PageRecord:
     values: Mapping[str, Any]
 
 
-def claim(session: Session, chunk_id: UUID, *, worker: str, lease_s: float) -> ChunkClaim | None:
-    """Take a queued chunk, or one whose worker's lease ended; None: nothing to do here."""
+def claim(
+    session: Session, chunk_id: UUID, *, worker: str, lease_s: float, max_attempts: int
+) -> ChunkClaim | None:
+    """Take a queued chunk, or one whose worker's lease ended; None: nothing to do here.
+
+    A chunk that has used up ``max_attempts`` is left to the sweep, which gives it up: the broker
+    redelivers a message whose worker died at once and for ever.
+    """
     lease_end = func.now() + timedelta(seconds=lease_s)
     row = session.execute(
         update(Chunk)
         .where(
             Chunk.id == chunk_id,
-            or_(
-                Chunk.state == ChunkState.QUEUED,
-                and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
-            ),
+            _is_free(),
+            Chunk.attempt - Chunk.excused < max_attempts,
             # A chunk of a cancelled or superseded document is not worth a page.
             Document.id == Chunk.document_id,
             Document.state == DocumentState.RECOGNIZING,
@@ -152,37 +156,64 @@ def give_up(
     _lock_document(session, chunk.document_id)
     row = session.execute(
         update(Chunk)
-        .where(
-            Chunk.id == chunk_id,
-            or_(
-                Chunk.state == ChunkState.QUEUED,
-                and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
-            ),
-        )
+        .where(Chunk.id == chunk_id, _is_free())
+        # One more attempt, so that a worker that was only slow finds its token outdated.
         .values(state=ChunkState.FAILED, error_code=code, attempt=Chunk.attempt + 1, **_FINAL)
-        .returning(Chunk.id)
+        .returning(Chunk.attempt)
     ).one_or_none()
-    if row is None:
-        return
+    if row is not None:
+        held = ChunkClaim(
+            chunk_id,
+            row.attempt,
+            chunk.document_id,
+            chunk.generation,
+            chunk.page_start,
+            chunk.page_stop,
+        )
+        _fail_pages(session, held, code, detail)
+        _close_document_if_done(session, chunk.document_id, chunk.generation, assemble_after_s)
+
+
+def fail(
+    session: Session, claim: ChunkClaim, *, code: str, detail: str, assemble_after_s: float
+) -> None:
+    """End a chunk from within: its pages fail, and the document goes on.
+
+    Raises:
+        StaleStateError: another attempt owns the chunk; nothing was changed.
+    """
+    _lock_document(session, claim.document_id)
+    _set_once(session, claim, {"state": ChunkState.FAILED, "error_code": code, **_FINAL})
+    _fail_pages(session, claim, code, detail)
+    _close_document_if_done(session, claim.document_id, claim.generation, assemble_after_s)
+
+
+_FINAL: Mapping[str, Any] = {"dispatch_after": None, "lease_expires_at": None, "worker": None}
+
+
+def _is_free() -> ColumnElement[bool]:
+    return or_(
+        Chunk.state == ChunkState.QUEUED,
+        and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
+    )
+
+
+def _fail_pages(session: Session, claim: ChunkClaim, code: str, detail: str) -> None:
     session.execute(
         update(Page)
         .where(
-            Page.document_id == chunk.document_id,
-            Page.page_index >= chunk.page_start,
-            Page.page_index < chunk.page_stop,
-            Page.state == PageState.QUEUED,
+            Page.document_id == claim.document_id,
+            Page.page_index >= claim.page_start,
+            Page.page_index < claim.page_stop,
         )
         .values(
             state=PageState.FAILED,
-            attempts=chunk.attempt,
+            generation=claim.generation,
+            attempts=claim.attempt,
             error_code=code,
             error_detail=detail,
         )
     )
-    _close_document_if_done(session, chunk.document_id, chunk.generation, assemble_after_s)
-
-
-_FINAL: Mapping[str, Any] = {"dispatch_after": None, "lease_expires_at": None, "worker": None}
 
 
 def _lock_document(session: Session, document_id: UUID) -> None:

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Update, and_, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError, StaleStateError
 from db.models import Chunk, Document, Page
 from db.states import (
+    FINAL_DOCUMENT_STATES,
     OPEN_CHUNK_STATES,
     ChunkState,
     DocumentState,
@@ -111,9 +112,12 @@ def move(
 
 
 def claim_split(
-    session: Session, document_id: UUID, *, worker: str, lease_s: float
+    session: Session, document_id: UUID, *, worker: str, lease_s: float, max_attempts: int
 ) -> DocumentClaim | None:
-    """Take a queued document, or one whose splitter's lease ended; None: nothing to do."""
+    """Take a queued document, or one whose splitter's lease ended; None: nothing to do.
+
+    A document that has used up ``max_attempts`` is left to the sweep, which gives it up.
+    """
     return _claim(
         session,
         document_id,
@@ -124,11 +128,18 @@ def claim_split(
         values={"state": DocumentState.SPLITTING, "splitting_at": func.now()},
         worker=worker,
         lease_s=lease_s,
+        max_attempts=max_attempts,
     )
 
 
 def claim_assembly(
-    session: Session, document_id: UUID, *, generation: int, worker: str, lease_s: float
+    session: Session,
+    document_id: UUID,
+    *,
+    generation: int,
+    worker: str,
+    lease_s: float,
+    max_attempts: int,
 ) -> DocumentClaim | None:
     """Take a document whose chunks are all final; None: chunks remain, or somebody has it.
 
@@ -153,6 +164,7 @@ def claim_assembly(
         values={"state": DocumentState.ASSEMBLING, "assembling_at": func.now()},
         worker=worker,
         lease_s=lease_s,
+        max_attempts=max_attempts,
     )
 
 
@@ -258,6 +270,27 @@ def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> N
     _set_once(session, statement, claim.document_id)
 
 
+def give_up(session: Session, document_id: UUID, *, code: str, detail: str) -> bool:
+    """End a document that no worker could split or assemble; False: somebody is at it after all."""
+    row = session.execute(
+        update(Document)
+        .where(
+            Document.id == document_id,
+            Document.state.not_in(FINAL_DOCUMENT_STATES),
+            or_(Document.lease_expires_at.is_(None), _lease_is_over()),
+        )
+        .values(
+            state=DocumentState.FAILED,
+            error_code=code,
+            error_detail=detail,
+            attempt=Document.attempt + 1,  # a worker that was only slow finds its token outdated
+            **_FINAL,
+        )
+        .returning(Document.id)
+    ).one_or_none()
+    return row is not None
+
+
 def finish(
     session: Session,
     claim: DocumentClaim,
@@ -303,7 +336,7 @@ def _held_by(claim: DocumentClaim) -> Update:
     )
 
 
-def _lease_is_over() -> Any:  # noqa: ANN401 - an SQL expression; SQLAlchemy's own type is generic
+def _lease_is_over() -> ColumnElement[bool]:
     return Document.lease_expires_at < func.now()
 
 
@@ -311,15 +344,20 @@ def _claim(
     session: Session,
     document_id: UUID,
     *,
-    may_claim: Any,  # noqa: ANN401 - an SQL expression
+    may_claim: ColumnElement[bool],
     values: Mapping[str, Any],
     worker: str,
     lease_s: float,
+    max_attempts: int,
 ) -> DocumentClaim | None:
     lease_end = func.now() + timedelta(seconds=lease_s)
     row = session.execute(
         update(Document)
-        .where(Document.id == document_id, may_claim)
+        .where(
+            Document.id == document_id,
+            may_claim,
+            Document.attempt - Document.excused < max_attempts,
+        )
         .values(
             attempt=Document.attempt + 1,
             worker=worker,

@@ -85,15 +85,3 @@ def require_document_move(source: DocumentState, target: DocumentState) -> None:
     """
     if target not in DOCUMENT_MOVES[source]:
         raise ValueError(f"{source} -> {target} is not a move of a document")
-
-
-def outcome_of_pages(*, ok: int, failed: int, skipped: int) -> DocumentState:
-    """Return the final state of a document from its pages.
-
-    A document without one good page has failed, unless every page was skipped on request.
-    """
-    if failed == 0:
-        return DocumentState.SUCCEEDED
-    if ok or skipped:
-        return DocumentState.PARTLY_SUCCEEDED
-    return DocumentState.FAILED

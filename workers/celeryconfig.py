@@ -36,7 +36,11 @@ def celery_options(settings: WorkerSettings) -> dict[str, Any]:
         **_results(settings),
         **_worker(settings),
         **_broker(settings),
-        "imports": ("workers.tasks.documents", "workers.tasks.pages"),
+        "imports": (
+            "workers.tasks.lifecycle",
+            "workers.tasks.documents",
+            "workers.tasks.pages",
+        ),
     }
 
 

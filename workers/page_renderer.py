@@ -115,7 +115,7 @@ class PageRenderer:
             DocumentError: one of its kinds, also where the file crashed its reader.
             OSError: the file is not there or may not be read.
             OcrError: the child cannot be started.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
         with path.open("rb"):
             pass
@@ -150,7 +150,7 @@ class PageRenderer:
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
             OcrError: the child cannot be started.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         if self._asked != (page_index, dpi):
             self._ask_for_page(page_index, dpi)
         return self._take_page()
@@ -166,7 +166,7 @@ class PageRenderer:
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
             OcrError: the child cannot be started.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         following = iter(page_indexes)
         page_index = next(following, None)
         while page_index is not None:

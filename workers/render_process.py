@@ -127,7 +127,7 @@ class RenderProcess:
         Raises:
             ChildDiedError: the child died instead of answering, or answered nonsense.
             ChildOvertimeError: its time is over; it has been killed.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         while True:
             line = self._read_line()
             try:
@@ -155,7 +155,7 @@ class RenderProcess:
 
         Raises:
             ChildDiedError: the sizes exceed the buffer: the child is not to be trusted any more.
-        """  # noqa: DOC502 - made by _died
+        """
         size_bytes = width_px * height_px * _BYTES_PER_PIXEL
         if not (width_px > 0 and height_px > 0 and size_bytes <= self._max_bytes):
             raise self._died()

@@ -96,6 +96,10 @@ class OutOfMemoryError(InferenceError):
     code: ClassVar[str] = "gpu_out_of_memory"
 
 
+class PoisonedContextError(InferenceError):
+    """The device's context is corrupt: this process must end, and its work be done again."""
+
+
 class ProviderUnavailableError(InferenceError):
     """The requested device is not there, or is not the one that runs."""
 

@@ -48,7 +48,7 @@ class PdfSource:
             UnreadableDocumentError: no PDF, or damaged so that no page is left.
             EncryptedDocumentError: the password is missing or wrong.
             EmptyDocumentError: a sound PDF without pages.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         self._complaints: list[str] = []
         mupdf.fz_set_error_callback(self._complaints.append)
         mupdf.fz_set_warning_callback(_ignore)
@@ -104,7 +104,7 @@ class PdfSource:
             DamagedPageError: MuPDF cannot load the page, or cannot decode what it consists of.
             PageTooLargeError: over ``max_pixels`` even at ``MIN_DPI``.
             MemoryError: MuPDF could not allocate.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         started = time.perf_counter()
         try:
             page = self._document.load_page(page_index)

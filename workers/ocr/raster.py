@@ -67,7 +67,7 @@ class RasterSource:
 
         Raises:
             UnreadableDocumentError: the headers are damaged.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         # Pillow's own cap is an error at 179 million pixels, before a JPEG can be asked for less;
         # max_pixels of render() is the cap here, checked before anything is decoded.
         Image.MAX_IMAGE_PIXELS = None
@@ -103,7 +103,7 @@ class RasterSource:
             DamagedPageError: the frame is truncated or cannot be decoded.
             PageTooLargeError: over ``max_pixels``, read from the header before decoding.
             MemoryError: the decoder could not allocate.
-        """  # noqa: DOC502 - what it calls raises them
+        """
         started = time.perf_counter()
         damaged = "The image is damaged or cut off and cannot be decoded. Scan it again."
         with _translated(DamagedPageError, damaged), self._open() as image:

@@ -81,7 +81,7 @@ def open_source(path: Path, *, limits: SourceLimits, password: str | None = None
         FileTooLargeError: more bytes than ``limits.max_file_bytes``.
         TooManyPagesError: more pages than ``limits.max_pages``.
         MemoryError: the process ran into its memory limit; replace it.
-    """  # noqa: DOC502 - what it calls raises them
+    """
     size_bytes = path.stat().st_size
     if size_bytes > limits.max_file_bytes:
         raise FileTooLargeError(

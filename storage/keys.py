@@ -1,0 +1,42 @@
+"""Where things lie: pure functions from ids to keys. No name of a user ever becomes a key."""
+
+from uuid import UUID
+
+_ROOT = "documents/"
+
+
+def document_prefix(document_id: UUID) -> str:
+    """Return the prefix under which all objects of a document lie."""
+    return f"{_ROOT}{document_id}/"
+
+
+def source_key(document_id: UUID) -> str:
+    """Return the key of the bytes as they came."""
+    return f"{document_prefix(document_id)}source"
+
+
+def chunk_pages_key(document_id: UUID, chunk_id: UUID, attempt: int) -> str:
+    """Return the key of the page results of one attempt: a late attempt writes beside, not over.
+
+    Raises:
+        ValueError: attempts count from 1; a mistake of the caller.
+    """
+    if attempt < 1:
+        raise ValueError(f"attempts count from 1, got {attempt}")
+    return f"{document_prefix(document_id)}chunks/{chunk_id}/{attempt}/pages.jsonl.gz"
+
+
+def result_key(document_id: UUID, generation: int) -> str:
+    """Return the key of the assembled result."""
+    return f"{_generation_prefix(document_id, generation)}result.json"
+
+
+def result_text_key(document_id: UUID, generation: int) -> str:
+    """Return the key of the plain text of the assembled result."""
+    return f"{_generation_prefix(document_id, generation)}result.txt"
+
+
+def _generation_prefix(document_id: UUID, generation: int) -> str:
+    if generation < 1:
+        raise ValueError(f"generations count from 1, got {generation}")
+    return f"{document_prefix(document_id)}{generation}/"

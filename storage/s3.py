@@ -1,0 +1,285 @@
+"""The only door to boto3: S3, and everything that speaks it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004 - botocore's own name for it
+    HTTPClientError,
+    IncompleteReadError,
+)
+
+from storage.errors import (
+    ObjectCorruptError,
+    ObjectNotFoundError,
+    StorageError,
+    StorageUnavailableError,
+)
+from storage.object_store import PART_BYTES, ObjectWriter, StoredObject
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+Checksums = Literal["when_required", "when_supported"]
+
+_CONNECT_TIMEOUT_S = 5
+_READ_TIMEOUT_S = 60
+_KEYS_PER_DELETE = 1_000  # the most that one request takes
+_MISSING = frozenset({"NoSuchKey", "404", "NotFound", "NoSuchUpload"})
+_PASSING = frozenset({
+    "500",
+    "502",
+    "503",
+    "504",
+    "InternalError",
+    "RequestTimeout",
+    "RequestTimeTooSkewed",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequests",
+})
+
+
+class S3ObjectStore:
+    """One bucket. The client is made at first use, once per process: never across a fork."""
+
+    def __init__(
+        self,
+        *,
+        bucket: str,
+        endpoint_url: str | None = None,
+        region: str = "us-east-1",
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
+        checksums: Checksums = "when_required",
+        attempts: int = 8,
+    ) -> None:
+        """Describe the bucket.
+
+        Args:
+            bucket: its name.
+            endpoint_url: address of the service; None: AWS.
+            region: of the bucket.
+            access_key_id: None: the machine's own role.
+            secret_access_key: goes with ``access_key_id``.
+            checksums: since 1.36 boto3 sends checksums that some compatible stores refuse;
+                ``when_supported`` asks for them.
+            attempts: of one request, with back-off between them.
+        """
+        self._bucket = bucket
+        self._client_options: dict[str, Any] = {
+            "endpoint_url": endpoint_url,
+            "region_name": region,
+            "aws_access_key_id": access_key_id,
+            "aws_secret_access_key": secret_access_key,
+            "config": Config(
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                read_timeout=_READ_TIMEOUT_S,
+                retries={"mode": "standard", "total_max_attempts": attempts},
+                request_checksum_calculation=checksums,
+                response_checksum_validation=checksums,
+                signature_version="s3v4",
+                # Compatible stores have no name in DNS for every bucket.
+                s3={"addressing_style": "path" if endpoint_url else "auto"},
+                max_pool_connections=16,
+            ),
+        }
+
+    @cached_property
+    def _client(self) -> "S3Client":
+        # A session of its own: boto3's default one is shared and not thread-safe when made.
+        return boto3.session.Session().client("s3", **self._client_options)
+
+    def put(self, key: str, body: bytes, *, media_type: str) -> None:
+        with _translated(key):
+            self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)
+
+    @contextmanager
+    def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:
+        upload = _Upload(self, key, media_type)
+        try:
+            yield upload
+            upload.finish()
+        except BaseException:
+            upload.abort()
+            raise
+
+    def get(self, key: str) -> bytes:
+        with _translated(key):
+            return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+
+    def read_range(self, key: str, *, start: int, stop: int) -> bytes:
+        if stop <= start:
+            return b""
+        with _translated(key):
+            answer = self._client.get_object(
+                Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
+            )
+            return answer["Body"].read()
+
+    def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
+        with _translated(key):
+            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+
+        def parts() -> Iterator[bytes]:
+            with _translated(key), body:
+                yield from body.iter_chunks(part_bytes)
+
+        return parts()
+
+    def head(self, key: str) -> StoredObject:
+        with _translated(key):
+            answer = self._client.head_object(Bucket=self._bucket, Key=key)
+        return StoredObject(key, answer["ContentLength"], answer["ETag"].strip('"'))
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=prefix, StartAfter=after
+        )
+        with _translated(prefix):
+            for page in pages:
+                for found in page.get("Contents", []):
+                    yield StoredObject(found["Key"], found["Size"], found["ETag"].strip('"'))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        remaining = iter(keys)
+        while batch := list(islice(remaining, _KEYS_PER_DELETE)):
+            with _translated(batch[0]):
+                answer = self._client.delete_objects(
+                    Bucket=self._bucket,
+                    Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True},
+                )
+            for error in answer.get("Errors", []):
+                if error.get("Code") not in _MISSING:
+                    raise StorageError(f"{error.get('Code')} for {error.get('Key')}")
+
+    def presign_get(self, key: str, *, expires_s: int) -> str:
+        return self._client.generate_presigned_url(
+            "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
+        )
+
+    def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
+        return self._client.generate_presigned_url(
+            "put_object",
+            Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
+            ExpiresIn=expires_s,
+        )
+
+    def check(self) -> None:
+        with _translated(self._bucket):
+            self._client.head_bucket(Bucket=self._bucket)
+
+    def ensure_bucket(self) -> None:
+        """Make the bucket unless it is there; for stores that Pagefleet runs itself."""
+        with _translated(self._bucket):
+            buckets = self._client.list_buckets()["Buckets"]
+            if self._bucket not in {bucket["Name"] for bucket in buckets}:
+                self._client.create_bucket(Bucket=self._bucket)
+
+
+class _Upload:
+    """Collects parts; small objects become one PUT, larger ones a multipart upload."""
+
+    def __init__(self, store: S3ObjectStore, key: str, media_type: str) -> None:
+        self._store = store
+        self._key = key
+        self._media_type = media_type
+        self._pending = bytearray()
+        self._upload_id: str | None = None
+        self._etags: list[str] = []
+
+    def write(self, part: bytes) -> None:
+        self._pending += part
+        while len(self._pending) >= PART_BYTES:
+            self._send(bytes(self._pending[:PART_BYTES]))
+            del self._pending[:PART_BYTES]
+
+    def finish(self) -> None:
+        if self._upload_id is None:
+            self._store.put(self._key, bytes(self._pending), media_type=self._media_type)
+            return
+        if self._pending:
+            self._send(bytes(self._pending))
+        self._call(
+            self._store._client.complete_multipart_upload,  # noqa: SLF001 - same module
+            UploadId=self._upload_id,
+            MultipartUpload={
+                "Parts": [
+                    {"PartNumber": number, "ETag": etag}
+                    for number, etag in enumerate(self._etags, start=1)
+                ]
+            },
+        )
+
+    def abort(self) -> None:
+        """Leave nothing behind; a store that is away keeps parts that its lifecycle removes."""
+        if self._upload_id is None:
+            return
+        try:
+            self._call(
+                self._store._client.abort_multipart_upload,  # noqa: SLF001 - same module
+                UploadId=self._upload_id,
+            )
+        except StorageError:
+            return  # the first error is the one to report
+
+    def _send(self, part: bytes) -> None:
+        client = self._store._client  # noqa: SLF001 - same module
+        if self._upload_id is None:
+            answer = self._call(client.create_multipart_upload, ContentType=self._media_type)
+            self._upload_id = answer["UploadId"]
+        answer = self._call(
+            client.upload_part,
+            UploadId=self._upload_id,
+            PartNumber=len(self._etags) + 1,
+            Body=part,
+        )
+        self._etags.append(answer["ETag"])
+
+    def _call(self, operation: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401 - boto3's answers are dictionaries of their own
+        with _translated(self._key):
+            return operation(Bucket=self._store._bucket, Key=self._key, **arguments)  # noqa: SLF001 - same module
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    """Raise botocore's errors as ours, by code.
+
+    Raises:
+        ObjectNotFoundError: the store says that there is none.
+        ObjectCorruptError: fewer bytes came than were announced.
+        StorageUnavailableError: no connection, throttling, or an error of the server.
+        StorageError: any other refusal.
+    """
+    try:
+        yield
+    except ClientError as error:
+        code = _code(error)
+        if code in _MISSING:
+            raise ObjectNotFoundError(key) from error
+        if code in _PASSING or _status(error) >= 500:  # noqa: PLR2004 - HTTP's server errors
+            raise StorageUnavailableError(f"{code} for {key}") from error
+        raise StorageError(f"{code} for {key}") from error
+    except IncompleteReadError as error:
+        raise ObjectCorruptError(key) from error
+    except (ConnectionError, HTTPClientError) as error:
+        raise StorageUnavailableError(f"the store is not reachable for {key}") from error
+    except BotoCoreError as error:
+        raise StorageError(f"{type(error).__name__} for {key}") from error
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -1,0 +1,184 @@
+import threading
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from db import chunks, documents, pages
+from db.chunks import ChunkClaim, PageRecord
+from db.engine import Database, Session
+from db.errors import StaleStateError
+from db.states import DocumentState, PageState
+from tests.support.rows import add_recognizing_document
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+def claim(session: Session, chunk_id: UUID, *, lease_s: float = 60) -> ChunkClaim:
+    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=lease_s, max_attempts=4)
+    assert found is not None
+    return found
+
+
+def publish(session: Session, held: ChunkClaim) -> bool:
+    return chunks.publish(
+        session,
+        held,
+        result_key=f"result-of-attempt-{held.attempt}",
+        pages=[
+            PageRecord(index, PageState.OK, {"route": "ocr"})
+            for index in range(held.page_start, held.page_stop)
+        ],
+        assemble_after_s=5,
+    )
+
+
+def test_a_chunk_is_claimed_by_one_worker(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session)
+        claim(session, planned[0].id)
+
+        second = chunks.claim(session, planned[0].id, worker="b", lease_s=60, max_attempts=4)
+
+    assert second is None
+
+
+def test_a_chunk_of_a_finished_document_is_not_claimed(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        documents.move(
+            session,
+            document_id,
+            source=DocumentState.RECOGNIZING,
+            target=DocumentState.CANCELLED,
+        )
+
+        found = chunks.claim(session, planned[0].id, worker="a", lease_s=60, max_attempts=4)
+
+    assert found is None
+
+
+def test_a_late_attempt_publishes_nothing(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        zombie = claim(session, planned[0].id, lease_s=-1)
+        publish(session, claim(session, planned[0].id))
+
+    with database.transaction() as session, pytest.raises(StaleStateError):
+        publish(session, zombie)
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+    assert [row.result_key for row in rows[:2]] == ["result-of-attempt-2"] * 2
+
+
+def test_a_zombie_learns_of_it_when_it_renews(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session)
+        zombie = claim(session, planned[0].id, lease_s=-1)
+        claim(session, planned[0].id)
+
+    with database.transaction() as session, pytest.raises(StaleStateError):
+        chunks.renew(session, zombie, lease_s=60)
+
+
+def test_only_the_last_chunk_makes_the_document_due(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+
+        was_last = [publish(session, claim(session, chunk.id)) for chunk in planned]
+
+    with database.transaction() as session:
+        document = documents.get(session, document_id)
+    assert was_last == [False, True]
+    assert document.dispatch_after is not None
+
+
+def test_two_last_chunks_that_commit_together_leave_one_to_assemble(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session)
+        claims = [claim(session, chunk.id) for chunk in planned]
+    together = threading.Barrier(2)
+    was_last: list[bool] = []
+
+    def finish(held: ChunkClaim) -> None:
+        with database.transaction() as session:
+            together.wait(timeout=10)
+            was_last.append(publish(session, held))
+
+    threads = [threading.Thread(target=finish, args=(held,)) for held in claims]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(was_last) == [False, True]
+
+
+def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        claim(session, planned[0].id, lease_s=-1)
+
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=0)
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+    assert [(row.state, row.error_code) for row in rows] == [
+        (PageState.FAILED, "worker_lost"),
+        (PageState.FAILED, "worker_lost"),
+        (PageState.QUEUED, None),
+    ]
+
+
+def test_a_chunk_that_somebody_works_on_is_not_given_up(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        held = claim(session, planned[0].id)
+
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=0)
+        publish(session, held)
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+    assert [row.state for row in rows] == [PageState.OK, PageState.OK, PageState.QUEUED]
+
+
+def test_a_chunk_put_back_without_blame_keeps_its_attempts(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session)
+        for _ in range(10):
+            held = claim(session, planned[0].id)
+            chunks.put_back(session, held, delay_s=0, is_excused=True)
+
+        once_more = claim(session, planned[0].id)
+
+    assert once_more.attempt == 11
+
+
+def test_a_chunk_is_not_claimed_beyond_its_attempts(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session)
+        for _ in range(4):
+            claim(session, planned[0].id, lease_s=-1)
+
+        fifth = chunks.claim(session, planned[0].id, worker="a", lease_s=60, max_attempts=4)
+
+    assert fifth is None
+
+
+def test_a_chunk_that_fails_from_within_fails_its_pages(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        held = claim(session, planned[0].id)
+
+        chunks.fail(session, held, code="internal", detail="x", assemble_after_s=0)
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+    assert [row.error_code for row in rows] == ["internal", "internal", None]

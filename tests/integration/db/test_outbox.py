@@ -1,0 +1,120 @@
+from collections.abc import Iterator
+
+import pytest
+
+from db import chunks, documents, outbox
+from db.engine import Database
+from db.outbox import Work
+from db.states import DocumentState
+from tests.support.rows import (
+    DUE_NOW_S,
+    add_document,
+    add_recognizing_document,
+    claim_split,
+)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+def test_a_queued_document_without_a_message_is_due_for_its_split(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
+
+        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+
+    assert [(work.work, work.id, work.deliveries) for work in due] == [(Work.SPLIT, document_id, 2)]
+
+
+def test_what_was_just_sent_is_left_alone(database: Database) -> None:
+    with database.transaction() as session:
+        add_document(session, dispatch_after_s=DUE_NOW_S)
+        outbox.take_due_documents(session, limit=10, backoff_s=30)
+
+        again = outbox.take_due_documents(session, limit=10, backoff_s=30)
+
+    assert again == []
+
+
+def test_a_claimed_document_is_due_when_its_lease_ends(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        claim_split(session, document_id, lease_s=-1)
+
+        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+
+    assert [(work.id, work.attempts) for work in due] == [(document_id, 1)]
+
+
+def test_a_chunk_whose_worker_died_is_due_with_its_pages(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session)
+        chunks.claim(session, planned[1].id, worker="a", lease_s=-1, max_attempts=4)
+
+        due = outbox.take_due_chunks(session, limit=10, backoff_s=30)
+
+    assert [(work.id, work.document_id, work.page_start, work.page_stop) for work in due] == [
+        (planned[1].id, document_id, 2, 3)
+    ]
+
+
+def test_a_document_whose_chunks_are_done_is_due_for_its_assembly(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session, page_count=1)
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=-1)
+
+        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+
+    assert [(work.work, work.id) for work in due] == [(Work.ASSEMBLE, document_id)]
+
+
+def test_two_sweeps_at_once_share_the_rows(database: Database) -> None:
+    with database.transaction() as session:
+        for _ in range(6):
+            add_document(session, dispatch_after_s=DUE_NOW_S)
+
+    with database.transaction() as one, database.transaction() as other:
+        first = outbox.take_due_documents(one, limit=4, backoff_s=30)
+        second = outbox.take_due_documents(other, limit=4, backoff_s=30)
+
+    assert len({work.id for work in [*first, *second]}) == 6
+
+
+def test_the_wait_doubles_with_every_delivery(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
+        document = documents.get(session, document_id)
+        document.deliveries = 4
+        session.flush()
+
+        outbox.take_due_documents(session, limit=1, backoff_s=1)
+        session.refresh(document)
+
+    assert document.dispatch_after is not None
+    assert 15 < (document.dispatch_after - document.created_at).total_seconds() < 17
+
+
+def test_a_document_that_nobody_could_split_is_given_up(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        claim_split(session, document_id, lease_s=-1)
+
+        documents.give_up(session, document_id, code="worker_lost", detail="x")
+
+    with database.transaction() as session:
+        document = documents.get(session, document_id)
+    assert (document.state, document.error_code) == (DocumentState.FAILED, "worker_lost")
+
+
+def test_a_document_that_somebody_works_on_is_not_given_up(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        claim_split(session, document_id)
+
+        was_given_up = documents.give_up(session, document_id, code="worker_lost", detail="x")
+
+    assert not was_given_up

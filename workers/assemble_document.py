@@ -1,0 +1,224 @@
+"""Assemble a document: stream its page results into one result and publish it."""
+
+import gzip
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import IO, Any
+from uuid import UUID
+
+import orjson
+import structlog
+
+from db import documents, pages
+from db.documents import DocumentClaim
+from db.engine import Transaction
+from db.models import Document, Page
+from db.states import DocumentState
+from storage import keys
+from storage.object_store import PART_BYTES, ObjectStore
+from workers import failures, lease
+from workers.ocr.document_result import PAGE_SEPARATOR, DocumentSource, DocumentTotals
+from workers.ocr.page_image import PageFailure
+from workers.ocr.result import page_json, page_text
+from workers.work_rules import WorkRules
+
+log = structlog.get_logger(__name__)
+
+# Below this a result is put together in memory, above it on disk.
+_SPOOL_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    claim: DocumentClaim
+    document: Document
+    pages: Sequence[Page]
+
+
+def assemble_document(
+    document_id: UUID,
+    generation: int,
+    *,
+    transaction: Transaction,
+    store: ObjectStore,
+    rules: WorkRules,
+) -> str:
+    """Write the result of a document whose chunks are all final; return the state it ends in.
+
+    The message is not trusted: while chunks remain, or when somebody else assembles, nothing
+    happens and the state is empty. Run twice it writes the same bytes and moves the state once.
+    """
+    work = _claim(document_id, generation, transaction=transaction, rules=rules)
+    if work is None:
+        return ""
+    claim = work.claim
+
+    def put_back(failure: failures.Failure) -> None:
+        with transaction() as session:
+            documents.put_back(
+                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
+            )
+
+    def fail(failure: failures.Failure) -> None:
+        with transaction() as session:
+            documents.fail(session, claim, code=failure.code, detail=failure.sentence)
+
+    def renew() -> None:
+        with transaction() as session:
+            documents.renew(session, claim, lease_s=rules.lease_s)
+
+    state = ""
+    with (
+        failures.decided(put_back=put_back, fail=fail),
+        lease.kept(renew, lease_s=rules.lease_s) as held,
+    ):
+        written = _write_result(work, store=store, held=held)
+        held.check()
+        with transaction() as session:
+            documents.finish(
+                session,
+                claim,
+                state=written.state,
+                result_key=written.result_key,
+                result_size_bytes=written.size_bytes,
+                values=written.columns,
+            )
+        state = written.state
+        log.info("document finished", document_id=str(document_id), state=state)
+    return state
+
+
+def _claim(
+    document_id: UUID, generation: int, *, transaction: Transaction, rules: WorkRules
+) -> _Work | None:
+    with transaction() as session:
+        claim = documents.claim_assembly(
+            session,
+            document_id,
+            generation=generation,
+            worker=rules.worker,
+            lease_s=rules.lease_s,
+            max_attempts=rules.max_attempts,
+        )
+        if claim is None:
+            log.info("assembly skipped", document_id=str(document_id))
+            return None
+        return _Work(
+            claim,
+            documents.get(session, document_id),
+            pages.list_of_document(session, document_id),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    state: DocumentState
+    result_key: str
+    size_bytes: int
+    columns: dict[str, Any]
+
+
+def _write_result(work: _Work, *, store: ObjectStore, held: lease.Lease) -> _Written:
+    """Stream the page results into ``result.json`` and their text into ``result.txt``."""
+    claim = work.claim
+    totals = DocumentTotals()
+    with (
+        tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as page_objects,
+        tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as text,
+        store.writer(
+            keys.result_text_key(claim.document_id, claim.generation),
+            media_type="text/plain; charset=utf-8",
+        ) as text_object,
+    ):
+        for number, raw in enumerate(_page_objects(work.pages, store)):
+            held.check()
+            page = orjson.loads(raw)
+            totals.add(page)
+            page_objects.write((b"," if number else b"") + raw)
+            piece = (PAGE_SEPARATOR if number else "") + page_text(page)
+            # The pieces of an escaped text, joined, are the escaped text.
+            text.write(orjson.dumps(piece)[1:-1])
+            text_object.write(piece.encode())
+        header = totals.header(
+            document_id=str(claim.document_id),
+            source=_source(work.document),
+            model_version=_model_version(work.pages),
+            options=work.document.options,
+        )
+        result_key = keys.result_key(claim.document_id, claim.generation)
+        size_bytes = 0
+        with store.writer(result_key, media_type="application/json") as result:
+            for part in _result_parts(header, page_objects, text):
+                result.write(part)
+                size_bytes += len(part)
+    usage = header["usage"]
+    return _Written(
+        state=DocumentState(totals.state),
+        result_key=result_key,
+        size_bytes=size_bytes,
+        columns={
+            "pages_ok": usage["pages_ok"],
+            "pages_failed": usage["pages_failed"],
+            "pages_skipped": usage["pages_skipped"],
+            "truncated": totals.is_truncated,
+            "model_version": header["model_version"],
+            **_error_columns(work.pages, totals),
+        },
+    )
+
+
+def _page_objects(rows: Sequence[Page], store: ObjectStore) -> Iterator[bytes]:
+    """Yield the JSON of every page in page order, reading a chunk's object once."""
+    for result_key, group in groupby(rows, key=lambda row: row.result_key):
+        chunk = list(group)
+        if result_key is None:
+            # A chunk that was given up has no object; the ledger knows why.
+            for row in chunk:
+                failure = PageFailure(row.page_index, row.error_code or "", row.error_detail or "")
+                yield orjson.dumps(page_json(failure))
+            continue
+        start, stop = chunk[0].result_start or 0, chunk[-1].result_stop or 0
+        members = store.read_range(result_key, start=start, stop=stop)
+        for row in chunk:
+            member = members[(row.result_start or 0) - start : (row.result_stop or 0) - start]
+            yield gzip.decompress(member)
+
+
+def _result_parts(
+    header: dict[str, Any], page_objects: IO[bytes], text: IO[bytes]
+) -> Iterator[bytes]:
+    yield orjson.dumps(header)[:-1] + b',"full_text":"'
+    yield from _parts_of(text)
+    yield b'","pages":['
+    yield from _parts_of(page_objects)
+    yield b"]}"
+
+
+def _parts_of(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while part := file.read(PART_BYTES):
+        yield part
+
+
+def _source(document: Document) -> DocumentSource:
+    return DocumentSource(
+        filename=document.filename,
+        sha256=document.sha256,
+        media_type=document.media_type,
+        size_bytes=document.size_bytes,
+    )
+
+
+def _model_version(rows: Sequence[Page]) -> str:
+    """Return the version that read the document; several, when workers were being upgraded."""
+    return ", ".join(sorted({row.model_version for row in rows if row.model_version}))
+
+
+def _error_columns(rows: Sequence[Page], totals: DocumentTotals) -> dict[str, Any]:
+    """Give a document without one good page the error of its first page."""
+    if totals.state != "failed":
+        return {}
+    first = next(row for row in rows if row.error_code)
+    return {"error_code": first.error_code, "error_detail": first.error_detail}

@@ -1,0 +1,77 @@
+"""Which device a slot computes on; decided before the runtime is imported."""
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+import pynvml
+import structlog
+
+from workers.ocr.errors import ProviderUnavailableError
+
+log = structlog.get_logger(__name__)
+
+GPU_CHUNK_PAGES = 16
+CPU_CHUNK_PAGES = 4
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+Wanted = Literal["auto", "cpu", "cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where the models run; ``gpu_index`` counts the machine's GPUs, None on the CPU."""
+
+    kind: Literal["cpu", "cuda"]
+    gpu_index: int | None = None
+
+
+def count_gpus() -> int:
+    """Count the NVIDIA GPUs that this process may use; 0 without a driver."""
+    given = os.environ.get(_VISIBLE)  # noqa: TID251 - CUDA's own variable, which NVML ignores
+    if given is not None:
+        return len([name for name in given.split(",") if name])
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return 0
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:
+    """Choose a slot's device: GPUs are dealt out to slots in turn.
+
+    Raises:
+        ProviderUnavailableError: a GPU is required and there is none. The CPU is never taken in
+            silence: ``auto`` says so, and only ``cpu`` and ``auto`` allow it.
+    """
+    if wanted == "cpu":
+        return Device("cpu")
+    if gpu_count:
+        return Device("cuda", slot % gpu_count)
+    if wanted == "cuda":
+        raise ProviderUnavailableError(
+            "PAGEFLEET_DEVICE=cuda, but the driver shows no GPU; "
+            "check the driver, or set PAGEFLEET_DEVICE=auto to run on the CPU"
+        )
+    log.warning("no gpu found, running on the cpu")
+    return Device("cpu")
+
+
+def pin(device: Device) -> None:
+    """Make this process see its own GPU only; call it before onnxruntime is imported.
+
+    A slot on the CPU sees no GPU at all, so that nothing allocates on one by accident.
+    """
+    visible = "" if device.gpu_index is None else _visible_name(device.gpu_index)
+    os.environ[_VISIBLE] = visible  # noqa: TID251 - CUDA reads nothing else
+
+
+def _visible_name(gpu_index: int) -> str:
+    """Return the name of a GPU under the restriction that the process already runs under."""
+    given = os.environ.get(_VISIBLE)  # noqa: TID251 - CUDA's own variable
+    return given.split(",")[gpu_index] if given else str(gpu_index)

@@ -1,0 +1,75 @@
+"""Holding on to a claimed row while its work lasts."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from db.errors import DatabaseError, StaleStateError
+
+log = structlog.get_logger(__name__)
+
+RENEWALS_PER_LEASE = 3
+
+
+class Lease:
+    """A lease that a thread renews; whoever works asks ``check`` between its steps."""
+
+    def __init__(self, renew: Callable[[], None], *, lease_s: float) -> None:
+        self._renew = renew
+        self._lease_s = lease_s
+        self._renewed_at = time.monotonic()
+        self._is_lost = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin to renew."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop renewing; the row's own move to its next state ends the lease."""
+        self._stop.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Go on only while the row is ours.
+
+        Raises:
+            StaleStateError: another attempt took the row, or renewals failed for so long that
+                another one may have.
+        """
+        if self._is_lost or time.monotonic() - self._renewed_at > self._lease_s:
+            raise StaleStateError("the lease is lost")
+
+    def _keep(self) -> None:
+        while not self._stop.wait(self._lease_s / RENEWALS_PER_LEASE):
+            asked_at = time.monotonic()
+            try:
+                self._renew()
+            except StaleStateError:
+                self._is_lost = True
+                return
+            except DatabaseError as error:
+                # Tried again at the next tick; ``check`` notices when it has been too long.
+                log.warning("lease not renewed", error=type(error).__name__)
+            else:
+                self._renewed_at = asked_at
+
+
+@contextmanager
+def kept(renew: Callable[[], None], *, lease_s: float) -> Iterator[Lease]:
+    """Renew a lease in the background until the block ends.
+
+    Args:
+        renew: extends the lease in the database; raises ``StaleStateError`` when it is lost.
+        lease_s: how long the lease lasts without renewal, in seconds.
+    """
+    lease = Lease(renew, lease_s=lease_s)
+    lease.start()
+    try:
+        yield lease
+    finally:
+        lease.stop()

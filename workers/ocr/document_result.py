@@ -1,0 +1,139 @@
+"""The document result (schema ``pagefleet/1``), in pieces, so that it can be streamed.
+
+A writer takes page objects one by one: totals for the header, a text for ``full_text``, the
+object itself for ``pages``. ``document_json`` puts the same pieces together in memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from workers.ocr.result import page_text
+
+SCHEMA: Final = "pagefleet/1"
+# Between the texts of two pages in ``full_text``; a failed page has an empty text, so the n-th
+# part is always the n-th page.
+PAGE_SEPARATOR: Final = "\f"
+
+DocumentState = Literal["succeeded", "partly_succeeded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """The file that a result was made from."""
+
+    filename: str
+    sha256: str
+    media_type: str
+    size_bytes: int
+
+
+class DocumentTotals:
+    """Sums over the page objects of one document, taken one by one."""
+
+    def __init__(self) -> None:
+        self._pages_by_state: Counter[str] = Counter()
+        self._pixels = 0
+        self._crops = 0
+        self._seconds = {"render": 0.0, "detect": 0.0, "recognize": 0.0}
+        self._is_truncated = False
+
+    def add(self, page: Mapping[str, Any]) -> None:
+        """Count one page object."""
+        self._pages_by_state[page["state"]] += 1
+        if page["state"] != "ok":
+            return
+        self._pixels += page["width_px"] * page["height_px"]
+        self._crops += page["crops_kept"]
+        self._is_truncated |= page["truncated"]
+        for stage in self._seconds:
+            self._seconds[stage] += page["seconds"][stage]
+
+    @property
+    def state(self) -> DocumentState:
+        """``failed`` when no page has a result, ``succeeded`` when none failed."""
+        failed = self._pages_by_state["failed"]
+        if failed == self._pages_by_state.total():
+            return "failed"
+        return "partly_succeeded" if failed else "succeeded"
+
+    @property
+    def is_truncated(self) -> bool:
+        return self._is_truncated
+
+    def usage(self) -> dict[str, Any]:
+        """Return the ``usage`` object."""
+        return {
+            "pages": self._pages_by_state.total(),
+            "pages_ok": self._pages_by_state["ok"],
+            "pages_failed": self._pages_by_state["failed"],
+            "pages_skipped": self._pages_by_state["skipped"],
+            "pixels": self._pixels,
+            "crops": self._crops,
+            "seconds": {stage: round(seconds, 4) for stage, seconds in self._seconds.items()},
+        }
+
+    def header(
+        self,
+        *,
+        document_id: str,
+        source: DocumentSource,
+        model_version: str,
+        options: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return all fields of the result before ``full_text`` and ``pages``, in their order.
+
+        Args:
+            document_id: of the document; any unique text for a result without a server.
+            source: the file.
+            model_version: of the models that read it.
+            options: as ``OcrOptions.model_dump(mode="json")`` gives them.
+        """
+        return {
+            "schema": SCHEMA,
+            "document_id": document_id,
+            "source": {
+                "filename": source.filename,
+                "sha256": source.sha256,
+                "media_type": source.media_type,
+                "size_bytes": source.size_bytes,
+            },
+            "model_version": model_version,
+            "options": dict(options),
+            "state": self.state,
+            "truncated": self.is_truncated,
+            "usage": self.usage(),
+        }
+
+
+def full_text(pages: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of page objects, in their order, a form feed between two pages."""
+    return PAGE_SEPARATOR.join(page_text(page) for page in pages)
+
+
+def document_json(
+    pages: Iterable[Mapping[str, Any]],
+    *,
+    document_id: str,
+    source: DocumentSource,
+    model_version: str,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Put a whole document result together in memory.
+
+    Args:
+        pages: page objects in page order.
+        document_id: see ``DocumentTotals.header``, as the others.
+        source: likewise.
+        model_version: likewise.
+        options: likewise.
+    """
+    page_list = list(pages)
+    totals = DocumentTotals()
+    for page in page_list:
+        totals.add(page)
+    header = totals.header(
+        document_id=document_id, source=source, model_version=model_version, options=options
+    )
+    return {**header, "full_text": full_text(page_list), "pages": page_list}

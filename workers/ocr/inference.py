@@ -1,0 +1,257 @@
+"""The only door to onnxruntime.
+
+The library is imported inside functions: a worker chooses its device through the environment
+before the first import. Its errors stop here; out of memory and a corrupt device context are
+told apart by message, because their classes changed between versions.
+"""
+
+import contextlib
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.ocr.errors import (
+    InferenceError,
+    ModelFileError,
+    OutOfMemoryError,
+    PoisonedContextError,
+    ProviderUnavailableError,
+)
+
+Device = Literal["cpu", "cuda"]
+
+_PROVIDERS: Final[dict[Device, str]] = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+}
+# HEURISTIC needs fixed shapes, which the width buckets of recognition give. The arena grows by
+# what is asked, not by doubling, so that two sessions can share one card.
+_CUDA_OPTIONS: Final[dict[str, str]] = {
+    "arena_extend_strategy": "kSameAsRequested",
+    "cudnn_conv_algo_search": "HEURISTIC",
+    "do_copy_in_default_stream": "1",
+    "use_tf32": "1",
+}
+# Messages of onnxruntime's BFC arena, the CUDA runtime, cuBLAS, cuDNN and the C++ library.
+_OUT_OF_MEMORY: Final = re.compile(
+    r"Failed to allocate memory for requested buffer of size"
+    r"|Available memory of \d+ is smaller than requested bytes of"
+    r"|Failed to find a free memory block"
+    r"|CUDA failure 2: out of memory"
+    r"|cudaErrorMemoryAllocation"
+    r"|CUBLAS_STATUS_ALLOC_FAILED"
+    r"|CUDNN_STATUS_ALLOC_FAILED"
+    r"|cudaMallocFromPoolAsync failed"
+    r"|std::bad_alloc"
+    r"|bad allocation"
+)
+_POISONED: Final = re.compile(
+    r"CUDA failure (?:214|220|700|702|709|71[4-9])\b"
+    r"|illegal memory access"
+    r"|unspecified launch failure"
+    r"|misaligned address"
+    r"|uncorrectable ECC"
+)
+
+
+class Session(Protocol):
+    """One model that is ready to run; tests and other runtimes bring their own."""
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Run one minibatch.
+
+        Args:
+            batch: (N, 3, H, W) float32 as the model wants it.
+
+        Returns:
+            The model's first output.
+
+        Raises:
+            OutOfMemoryError: the runtime could not allocate; the session can still be used.
+            PoisonedContextError: nothing in this process can be trusted any more.
+            InferenceError: any other failure.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model file says about itself.
+
+    Attributes:
+        metadata: the file's own key-value pairs.
+        output_class_count: size of the first output's last axis, None when it is not fixed.
+    """
+
+    metadata: Mapping[str, str]
+    output_class_count: int | None
+
+
+class OnnxSession:
+    """A model on one device; one thread at a time may run it."""
+
+    def __init__(
+        self,
+        model_path: Path,
+        *,
+        device: Device = "cpu",
+        threads: int = 1,
+        cpu_arena_limit_bytes: int | None = None,
+    ) -> None:
+        """Load a model and prove that it runs on the device that was asked for.
+
+        Args:
+            model_path: an ONNX file.
+            device: where it runs; there is no silent change to another.
+            threads: CPU threads of one run.
+            cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
+                limit together; None for no limit.
+
+        A missing or unreadable file is a ``ModelFileError``, a device that is not there a
+        ``ProviderUnavailableError``, any other failure an ``InferenceError``.
+        """
+        ort = _runtime(device)
+        options = _session_options(ort, threads=threads)
+        if cpu_arena_limit_bytes is not None:
+            _limit_cpu_arena(ort, cpu_arena_limit_bytes)
+            options.add_session_config_entry("session.use_env_allocators", "1")
+        self._session = _open_session(ort, model_path, options, device)
+        self._input_name: str = self._session.get_inputs()[0].name
+        self._output_name: str = self._session.get_outputs()[0].name
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        with _translated_errors():
+            output: NDArray[np.float32] = self._session.run(
+                [self._output_name], {self._input_name: batch}
+            )[0]
+        return output
+
+
+def read_model_facts(model_path: Path) -> ModelFacts:
+    """Read a model's metadata and output size; a bad file is a ``ModelFileError``."""
+    ort = _runtime("cpu")
+    options = _session_options(ort, threads=1)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = _open_session(ort, model_path, options, "cpu")
+    last_axis = session.get_outputs()[0].shape[-1]
+    return ModelFacts(
+        metadata=dict(session.get_modelmeta().custom_metadata_map),
+        output_class_count=last_axis if isinstance(last_axis, int) else None,
+    )
+
+
+def inference_error(message: str) -> InferenceError:
+    """Sort a failure of the runtime by its message.
+
+    A poisoned context is looked for first: after one, allocations fail too.
+    """
+    if _POISONED.search(message):
+        return PoisonedContextError("the device's context is corrupt; this process must end")
+    if _OUT_OF_MEMORY.search(message):
+        return OutOfMemoryError("the runtime could not allocate memory for a minibatch")
+    return InferenceError("the runtime failed on a minibatch")
+
+
+def _runtime(device: Device) -> ModuleType:
+    if device not in _PROVIDERS:
+        raise ProviderUnavailableError(f"device is cpu or cuda, got {device!r}")
+    ort = importlib.import_module("onnxruntime")
+    if device == "cuda":
+        if _PROVIDERS["cuda"] not in ort.get_available_providers():
+            raise ProviderUnavailableError(
+                "this onnxruntime has no CUDA provider; install the extra `gpu` instead of `cpu`,"
+                " or choose the device cpu"
+            )
+        # cuBLAS and cuDNN come as wheels, which the loader does not find by itself.
+        ort.preload_dlls()
+    return ort
+
+
+def _session_options(ort: ModuleType, *, threads: int) -> Any:  # noqa: ANN401  onnxruntime is untyped
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A plan of allocations per input shape grows without end when widths change.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
+    return options
+
+
+def _open_session(
+    ort: ModuleType,
+    model_path: Path,
+    options: Any,  # noqa: ANN401  onnxruntime is untyped
+    device: Device,
+) -> Any:  # noqa: ANN401  onnxruntime is untyped
+    if not model_path.is_file():
+        raise ModelFileError(
+            f"model file {model_path.name} is missing; run `pagefleet models fetch`"
+        )
+    wanted = _PROVIDERS[device]
+    providers = [(wanted, _CUDA_OPTIONS if device == "cuda" else {})]
+    with _translated_errors(model_path.name):
+        session = ort.InferenceSession(
+            str(model_path), options, providers=providers, enable_fallback=0
+        )
+    running = session.get_providers()[0]
+    if running != wanted:
+        raise ProviderUnavailableError(
+            f"asked for {wanted}, but {running} runs; check the driver, or choose the device cpu"
+        )
+    return session
+
+
+def _limit_cpu_arena(ort: ModuleType, limit_bytes: int) -> None:
+    memory = ort.OrtMemoryInfo(
+        "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+    )
+    arena = ort.OrtArenaCfg({"max_mem": limit_bytes, "arena_extend_strategy": 1})
+    with _translated_errors():
+        ort.create_and_register_allocator(memory, arena)
+
+
+@contextlib.contextmanager
+def _translated_errors(model_name: str | None = None) -> Iterator[None]:
+    """Raise the runtime's errors as ours.
+
+    Args:
+        model_name: of the file that is being opened, for the message.
+
+    Raises:
+        ModelFileError: the file is no model.
+    """
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+
+    bad_file = (state.InvalidProtobuf, state.InvalidGraph, state.NoModel, state.NoSuchFile)
+    other = (
+        state.DeviceReset,
+        state.EPFail,
+        state.EngineError,
+        state.Fail,
+        state.InvalidArgument,
+        state.ModelRequiresCompilation,
+        state.NotFound,
+        state.NotImplemented,
+        state.RuntimeException,
+        RuntimeError,
+        MemoryError,
+    )
+    try:
+        yield
+    except bad_file as exc:
+        raise ModelFileError(
+            f"model file {model_name} is no readable ONNX model; run `pagefleet models fetch`"
+        ) from exc
+    except other as exc:
+        message = "std::bad_alloc" if isinstance(exc, MemoryError) else str(exc)
+        error = inference_error(message)
+        raise error from exc

@@ -1,0 +1,199 @@
+"""What is known about a page after recognition, and its JSON form (schema ``pagefleet/1``)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from workers.ocr.geometry import Box, Quad
+from workers.ocr.page_image import PageFailure
+
+_COORDINATE_DIGITS: Final = 1
+_PROBABILITY_DIGITS: Final = 4
+_ANGLE_DIGITS: Final = 2
+_SECONDS_DIGITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word and the upright box around it, page pixels."""
+
+    text: str
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """One line of text.
+
+    Attributes:
+        text: never empty.
+        quad: page pixels, clockwise from where reading starts.
+        confidence: mean probability of the characters, [0, 1].
+        detection_score: mean probability of text inside the detected region, [0, 1].
+        words: in reading order.
+    """
+
+    text: str
+    quad: Quad
+    confidence: float
+    detection_score: float
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive lines that belong together: positions in the page's lines."""
+
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageSeconds:
+    """Seconds that one page took in each stage."""
+
+    render: float = 0.0
+    detect: float = 0.0
+    recognize: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """One recognized page.
+
+    Attributes:
+        page_index: 0-based position in the document.
+        width_px: of the upright page image.
+        height_px: likewise.
+        dpi: resolution of the page image.
+        rotation_deg: how far clockwise the stored page was turned to be upright.
+        skew_deg: how far clockwise the text runs from the page's sides.
+        crops_found: text lines that detection found.
+        crops_kept: of these, how many were recognized.
+        lines: in reading order, without those that turned out to be empty.
+        blocks: in reading order; together they hold every line once.
+        seconds: what the page took.
+        route: how its text was had.
+    """
+
+    page_index: int
+    width_px: int
+    height_px: int
+    dpi: float
+    rotation_deg: int
+    skew_deg: float
+    crops_found: int
+    crops_kept: int
+    lines: tuple[TextLine, ...]
+    blocks: tuple[Block, ...]
+    seconds: StageSeconds = field(default_factory=StageSeconds)
+    route: str = "ocr"
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.crops_kept < self.crops_found
+
+    @property
+    def mean_confidence(self) -> float | None:
+        """Mean over the lines, None for a page without text."""
+        if not self.lines:
+            return None
+        return float(np.mean([line.confidence for line in self.lines]))
+
+
+def page_number(page_index: int) -> int:
+    """Return the number by which people call a page."""
+    return page_index + 1
+
+
+def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
+    """Return the page object of ``docs/schema/pagefleet-1.schema.json``.
+
+    Coordinates are upright page pixels with one decimal.
+    """
+    if isinstance(outcome, PageFailure):
+        return {
+            "page_number": page_number(outcome.page_index),
+            "state": "failed",
+            "error": {"code": outcome.code, "message": outcome.message},
+        }
+    confidence = outcome.mean_confidence
+    return {
+        "page_number": page_number(outcome.page_index),
+        "state": "ok",
+        "route": outcome.route,
+        "width_px": outcome.width_px,
+        "height_px": outcome.height_px,
+        "dpi": round(outcome.dpi, 2),
+        "rotation_deg": outcome.rotation_deg,
+        "skew_deg": round(outcome.skew_deg, _ANGLE_DIGITS) + 0.0,  # no -0.0
+        "crops_found": outcome.crops_found,
+        "crops_kept": outcome.crops_kept,
+        "truncated": outcome.is_truncated,
+        "mean_confidence": None if confidence is None else round(confidence, _PROBABILITY_DIGITS),
+        "seconds": {
+            "render": round(outcome.seconds.render, _SECONDS_DIGITS),
+            "detect": round(outcome.seconds.detect, _SECONDS_DIGITS),
+            "recognize": round(outcome.seconds.recognize, _SECONDS_DIGITS),
+        },
+        "blocks": [
+            _block_json(block_id, block, outcome.lines)
+            for block_id, block in enumerate(outcome.blocks)
+        ],
+        "lines": [_line_json(line_id, line) for line_id, line in enumerate(outcome.lines)],
+        "reading_order": [line for block in outcome.blocks for line in block.lines],
+    }
+
+
+def page_text(page: Mapping[str, Any]) -> str:
+    """Return a page object's text: a line a line, a blank line between blocks.
+
+    Args:
+        page: a page object; one of a failed page has no text.
+    """
+    lines = page.get("lines", ())
+    return "\n\n".join(
+        "\n".join(lines[line_id]["text"] for line_id in block["lines"])
+        for block in page.get("blocks", ())
+    )
+
+
+def _line_json(line_id: int, line: TextLine) -> dict[str, Any]:
+    return {
+        "id": line_id,
+        "text": line.text,
+        "polygon": _polygon_json(line.quad.corners.tolist()),
+        "confidence": round(line.confidence, _PROBABILITY_DIGITS),
+        "detection_score": round(line.detection_score, _PROBABILITY_DIGITS),
+        "words": [{"text": word.text, "box": _box_json(word.box)} for word in line.words],
+    }
+
+
+def _block_json(block_id: int, block: Block, lines: tuple[TextLine, ...]) -> dict[str, Any]:
+    boxes = [lines[position].quad.box for position in block.lines]
+    x_min = min(box.x_min for box in boxes)
+    y_min = min(box.y_min for box in boxes)
+    x_max = max(box.x_max for box in boxes)
+    y_max = max(box.y_max for box in boxes)
+    return {
+        "id": block_id,
+        "type": "text",
+        "polygon": _polygon_json([
+            [x_min, y_min],
+            [x_max, y_min],
+            [x_max, y_max],
+            [x_min, y_max],
+        ]),
+        "lines": list(block.lines),
+    }
+
+
+def _polygon_json(corners: list[list[float]]) -> list[list[float]]:
+    return [[round(x, _COORDINATE_DIGITS), round(y, _COORDINATE_DIGITS)] for x, y in corners]
+
+
+def _box_json(box: Box) -> list[float]:
+    return [
+        round(value, _COORDINATE_DIGITS) for value in (box.x_min, box.y_min, box.x_max, box.y_max)
+    ]

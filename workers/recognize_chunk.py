@@ -1,0 +1,194 @@
+"""Recognize a chunk: render its pages, read them, store and publish their results."""
+
+import gzip
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import UUID
+
+import orjson
+import structlog
+
+from db import chunks, documents
+from db.chunks import ChunkClaim, PageRecord
+from db.engine import Transaction
+from db.states import PageState
+from storage import keys
+from storage.object_store import ObjectStore
+from workers import failures, lease
+from workers.ocr.engine import OcrEngine
+from workers.ocr.errors import DocumentError
+from workers.ocr.options import OcrOptions
+from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.result import PageResult, page_json
+from workers.page_renderer import PageRenderer
+from workers.source_file import SourceFile
+from workers.work_rules import WorkRules
+
+log = structlog.get_logger(__name__)
+
+RESULT_MEDIA_TYPE = "application/gzip"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOutcome:
+    """How many pages of a chunk were read and how many failed; zeros when nothing was done."""
+
+    pages_ok: int = 0
+    pages_failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    claim: ChunkClaim
+    sha256: str
+    options: OcrOptions
+
+    @property
+    def page_indexes(self) -> range:
+        return range(self.claim.page_start, self.claim.page_stop)
+
+
+def recognize_chunk(
+    chunk_id: UUID,
+    *,
+    transaction: Transaction,
+    store: ObjectStore,
+    source_file: SourceFile,
+    renderer: PageRenderer,
+    engine: OcrEngine,
+    rules: WorkRules,
+) -> ChunkOutcome:
+    """Read the pages of a chunk and publish them, once, however often the message arrives.
+
+    A page that cannot be read is a recorded failure of that page. The results are written under
+    the attempt's own key and count only when the row says so, so a late attempt changes nothing.
+    """
+    work = _claim(chunk_id, transaction=transaction, rules=rules)
+    if work is None:
+        return ChunkOutcome()
+    claim = work.claim
+
+    def put_back(failure: failures.Failure) -> None:
+        with transaction() as session:
+            chunks.put_back(
+                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
+            )
+
+    def fail(failure: failures.Failure) -> None:
+        with transaction() as session:
+            chunks.fail(
+                session,
+                claim,
+                code=failure.code,
+                detail=failure.sentence,
+                assemble_after_s=rules.dispatch_grace_s,
+            )
+
+    def renew() -> None:
+        with transaction() as session:
+            chunks.renew(session, claim, lease_s=rules.lease_s)
+
+    outcome = ChunkOutcome()
+    with (
+        failures.decided(put_back=put_back, fail=fail),
+        lease.kept(renew, lease_s=rules.lease_s) as held,
+    ):
+        path = source_file.fetch(claim.document_id, sha256=work.sha256)
+        images = _while_held(held, _render(renderer, path, work))
+        result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
+        records = store_pages(store, result_key, engine.read_pages(images), engine.model_version)
+        held.check()
+        with transaction() as session:
+            chunks.publish(
+                session,
+                claim,
+                result_key=result_key,
+                pages=records,
+                assemble_after_s=rules.dispatch_grace_s,
+            )
+        pages_ok = sum(record.state is PageState.OK for record in records)
+        outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
+        log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)
+    return outcome
+
+
+def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Work | None:
+    with transaction() as session:
+        claim = chunks.claim(
+            session,
+            chunk_id,
+            worker=rules.worker,
+            lease_s=rules.lease_s,
+            max_attempts=rules.max_attempts,
+        )
+        if claim is None:
+            log.info("chunk skipped", chunk_id=str(chunk_id))
+            return None
+        document = documents.get(session, claim.document_id)
+        return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
+
+
+def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageImage | PageFailure]:
+    try:
+        renderer.open(path)
+    except DocumentError as error:
+        # The split opened this file, so the reader died or ran out of time on it just now; each
+        # page of this chunk says so, and the chunks before and after are not touched.
+        failure = failures.classify(error)
+        for page_index in work.page_indexes:
+            yield PageFailure(page_index, failure.code, failure.sentence)
+        return
+    yield from renderer.pages(work.page_indexes, dpi=work.options.dpi)
+
+
+def _while_held(
+    held: lease.Lease, images: Iterable[PageImage | PageFailure]
+) -> Iterator[PageImage | PageFailure]:
+    for image in images:
+        held.check()  # a zombie stops at the next page instead of working on for nothing
+        yield image
+
+
+def store_pages(
+    store: ObjectStore, key: str, outcomes: Iterable[PageResult | PageFailure], model_version: str
+) -> list[PageRecord]:
+    """Write one object of page results and return where in it each page lies.
+
+    Each page is a gzip member of its own, so that one page is one range of bytes and the whole
+    object is one valid gzip file. The same pages give the same bytes.
+    """
+    records = []
+    start = 0
+    with store.writer(key, media_type=RESULT_MEDIA_TYPE) as writer:
+        for outcome in outcomes:
+            member = gzip.compress(orjson.dumps(page_json(outcome)), mtime=0)
+            writer.write(member)
+            stop = start + len(member)
+            records.append(_record(outcome, model_version, start=start, stop=stop))
+            start = stop
+    return records
+
+
+def _record(
+    outcome: PageResult | PageFailure, model_version: str, *, start: int, stop: int
+) -> PageRecord:
+    place = {"result_start": start, "result_stop": stop, "model_version": model_version}
+    if isinstance(outcome, PageFailure):
+        failed = {"error_code": outcome.code, "error_detail": outcome.message}
+        return PageRecord(outcome.page_index, PageState.FAILED, {**place, **failed})
+    return PageRecord(
+        outcome.page_index,
+        PageState.OK,
+        {
+            **place,
+            "route": outcome.route,
+            "crops_found": outcome.crops_found,
+            "crops_kept": outcome.crops_kept,
+            "truncated": outcome.is_truncated,
+            "line_count": len(outcome.lines),
+            "mean_confidence": outcome.mean_confidence,
+            "rotation_deg": outcome.rotation_deg,
+            "durations": asdict(outcome.seconds),
+        },
+    )

@@ -1,0 +1,142 @@
+"""The composition root of a worker process: built once per process, from the settings."""
+
+import os
+import socket
+from functools import cached_property
+
+import structlog
+
+from db.engine import Database
+from storage.s3 import S3ObjectStore
+from workers import devices
+from workers.celeryconfig import RECOGNIZE_QUEUE
+from workers.devices import Device
+from workers.ocr.bundle import load_bundle
+from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.page_renderer import PageRenderer, RenderLimits
+from workers.settings import OcrSettings, WorkerSettings, read_settings
+from workers.source_file import SourceFile
+from workers.work_rules import WorkRules
+
+log = structlog.get_logger(__name__)
+
+
+class Runtime:
+    """Everything that the use cases of this process need; each part is made when first asked."""
+
+    def __init__(self, settings: WorkerSettings, device: Device) -> None:
+        self.settings = settings
+        self.device = device
+
+    @cached_property
+    def database(self) -> Database:
+        return Database(self.settings.database_url.get_secret_value())
+
+    @cached_property
+    def store(self) -> S3ObjectStore:
+        return make_store(self.settings)
+
+    @cached_property
+    def source_file(self) -> SourceFile:
+        return SourceFile(self.store)
+
+    @cached_property
+    def renderer(self) -> PageRenderer:
+        return PageRenderer(render_limits(self.settings))
+
+    @cached_property
+    def engine(self) -> OcrEngine:
+        return make_engine(self.settings, self.device)
+
+    @cached_property
+    def rules(self) -> WorkRules:
+        return work_rules(self.settings)
+
+    @property
+    def chunk_pages(self) -> int:
+        return self.settings.chunk_pages or default_chunk_pages(self.settings)
+
+
+def make_store(settings: WorkerSettings) -> S3ObjectStore:
+    """Make the object store that the settings name."""
+    secret = settings.s3_secret_access_key
+    return S3ObjectStore(
+        bucket=settings.s3_bucket,
+        endpoint_url=settings.s3_endpoint_url,
+        region=settings.s3_region,
+        access_key_id=settings.s3_access_key_id,
+        secret_access_key=secret.get_secret_value() if secret else None,
+        checksums=settings.s3_checksums,
+    )
+
+
+def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
+    """Load and check the models, and make the engine that runs them on ``device``."""
+    bundle = load_bundle(settings.models_dir, settings.models_bundle)
+    return OcrEngine(
+        bundle,
+        EngineOptions(
+            device=device.kind,
+            rec_chunk_size=settings.rec_chunk_size,
+            max_minibatch_px_columns=settings.rec_minibatch_px_columns,
+            max_crops=settings.max_crops_per_page,
+            threads=settings.ocr_threads,
+        ),
+    )
+
+
+def render_limits(settings: OcrSettings) -> RenderLimits:
+    """Return the limits of the render child."""
+    return RenderLimits(
+        max_pixels=settings.render_max_pixels,
+        max_pages=settings.max_pages,
+        max_file_bytes=settings.max_file_bytes,
+        page_timeout_s=settings.render_page_timeout_s,
+        open_timeout_s=settings.render_open_timeout_s,
+        memory_bytes=settings.render_memory_bytes,
+        pages_per_child=settings.render_pages_per_child,
+    )
+
+
+def work_rules(settings: WorkerSettings) -> WorkRules:
+    """Return the numbers that all use cases share."""
+    return WorkRules(
+        worker=f"{socket.gethostname()}:{os.getpid()}",
+        lease_s=settings.lease_s,
+        max_attempts=settings.max_attempts,
+        retry_delay_s=settings.retry_delay_s,
+        dispatch_grace_s=settings.dispatch_grace_s,
+    )
+
+
+def default_chunk_pages(settings: OcrSettings) -> int:
+    """Return the pages of a chunk: about 10 to 60 s of work on the device that will do it."""
+    has_gpu = settings.device != "cpu" and devices.count_gpus() > 0
+    return devices.GPU_CHUNK_PAGES if has_gpu else devices.CPU_CHUNK_PAGES
+
+
+_runtime: Runtime | None = None
+
+
+def start_slot(slot: int) -> Runtime:
+    """Make this pool child's runtime; its device is pinned before anything touches a GPU.
+
+    A slot that recognizes loads and warms up its models here, before its first task.
+    """
+    global _runtime  # noqa: PLW0603 - one per process, made after the pool child has started
+    settings = read_settings(WorkerSettings)
+    recognizes = RECOGNIZE_QUEUE in settings.worker_queues
+    device = Device("cpu")
+    if recognizes:
+        device = devices.choose_device(settings.device, slot=slot, gpu_count=devices.count_gpus())
+        devices.pin(device)
+    _runtime = Runtime(settings, device)
+    if recognizes:
+        _runtime.engine.warm_up()
+        log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
+    return _runtime
+
+
+def current_runtime() -> Runtime:
+    """Return this process's runtime; a slot whose start failed tries again with its next task."""
+    return _runtime or start_slot(0)

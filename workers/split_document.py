@@ -1,0 +1,115 @@
+"""Split a document: count its pages, plan its chunks, send its chord."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from db import documents
+from db.documents import DocumentClaim, PlannedChunk
+from db.engine import Transaction
+from db.ids import new_id
+from workers import dispatch, failures, lease
+from workers.dispatch import ChunkMessage, DispatchError
+from workers.page_renderer import PageRenderer
+from workers.source_file import SourceFile
+from workers.work_rules import WorkRules
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    claim: DocumentClaim
+    sha256: str
+
+
+def split_document(
+    document_id: UUID,
+    *,
+    transaction: Transaction,
+    source_file: SourceFile,
+    renderer: PageRenderer,
+    chunk_pages: int,
+    rules: WorkRules,
+) -> int:
+    """Turn a queued document into page and chunk rows, and send them; return the page count.
+
+    0: nothing was to be done, because somebody else has the document, or its file was at fault
+    and the document ended as failed. Run twice, the second run finds the first one's claim.
+    """
+    source = _claim(document_id, transaction=transaction, rules=rules)
+    if source is None:
+        return 0
+    claim = source.claim
+
+    def put_back(failure: failures.Failure) -> None:
+        with transaction() as session:
+            documents.put_back(
+                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
+            )
+
+    def fail(failure: failures.Failure) -> None:
+        with transaction() as session:
+            documents.fail(session, claim, code=failure.code, detail=failure.sentence)
+
+    def renew() -> None:
+        with transaction() as session:
+            documents.renew(session, claim, lease_s=rules.lease_s)
+
+    page_count = 0
+    with (
+        failures.decided(put_back=put_back, fail=fail),
+        lease.kept(renew, lease_s=rules.lease_s),
+    ):
+        path = source_file.fetch(document_id, sha256=source.sha256)
+        page_count = renderer.open(path).page_count
+        chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
+        with transaction() as session:
+            documents.start_recognizing(
+                session,
+                claim,
+                page_count=page_count,
+                chunks=chunks,
+                dispatch_after_s=rules.dispatch_grace_s,
+            )
+        log.info("document split", pages=page_count, chunks=len(chunks))
+        # Committed first: a message must not overtake the row it speaks of. Dying here loses
+        # the messages, and the sweep sends what is not claimed within the grace.
+        _send(claim, chunks)
+    return page_count
+
+
+def plan_chunks(page_count: int, *, chunk_pages: int) -> list[PlannedChunk]:
+    """Cut the pages into consecutive ranges of at most ``chunk_pages``."""
+    return [
+        PlannedChunk(new_id(), start, min(start + chunk_pages, page_count))
+        for start in range(0, page_count, chunk_pages)
+    ]
+
+
+def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Source | None:
+    with transaction() as session:
+        claim = documents.claim_split(
+            session,
+            document_id,
+            worker=rules.worker,
+            lease_s=rules.lease_s,
+            max_attempts=rules.max_attempts,
+        )
+        if claim is None:
+            log.info("split skipped", document_id=str(document_id))
+            return None
+        return _Source(claim, documents.get(session, document_id).sha256)
+
+
+def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> None:
+    messages = [
+        ChunkMessage(chunk.id, claim.document_id, chunk.page_start, chunk.page_stop)
+        for chunk in chunks
+    ]
+    try:
+        dispatch.send_chord(claim.document_id, claim.generation, messages)
+    except DispatchError:
+        log.warning("chord not sent", document_id=str(claim.document_id))

@@ -1,0 +1,22 @@
+"""The numbers that all use cases share: leases, attempts, delays."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRules:
+    """How work is held, tried again and handed on.
+
+    Attributes:
+        worker: who holds a claim, for people who look at a row.
+        lease_s: how long a claim lasts without renewal.
+        max_attempts: claims that count, after which a row is given up.
+        retry_delay_s: how long a row that was put back rests.
+        dispatch_grace_s: how long the sweep leaves a sent message alone.
+    """
+
+    worker: str
+    lease_s: float
+    max_attempts: int
+    retry_delay_s: float
+    dispatch_grace_s: float
