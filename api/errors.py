@@ -1,7 +1,7 @@
 """What every error means to a user of the API: one table of codes, one of exceptions.
 
-The same codes stand in results and in the rows of documents and pages; those that cannot be an
-answer to a request have no status.
+``workers.failures`` says what the codes of documents and pages mean; those of requests are
+added here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from api.cursor import CursorError
 from api.multipart import MalformedFormError, NotAFormError
 from db.errors import DatabaseError, DatabaseUnavailableError, RowNotFoundError
 from storage.errors import StorageError, StorageUnavailableError
+from workers.failures import ERROR_CODES
 from workers.ocr.errors import DocumentError
 
 
@@ -81,10 +82,7 @@ class Answer:
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
-_AGAIN = "Try again in a moment."
-
-ERRORS: Mapping[str, ErrorKind] = {
-    # The request.
+_OF_REQUESTS: Mapping[str, ErrorKind] = {
     "bad_request": ErrorKind(400, "Bad request", "The request is not understood."),
     "malformed_body": ErrorKind(
         400, "Malformed body", "The body is not what its Content-Type announces; send it whole."
@@ -122,57 +120,37 @@ ERRORS: Mapping[str, ErrorKind] = {
     "client_closed_request": ErrorKind(
         499, "Client closed request", "The client went away before its request was complete."
     ),
-    # The document, at once or when it is opened.
-    "file_too_large": ErrorKind(
-        413, "File too large", "The file has more bytes than the limit; split it."
-    ),
-    "unsupported_media_type": ErrorKind(
-        415,
-        "Unsupported media type",
-        "The content is none of PDF, PNG, JPEG, TIFF, WebP and BMP; convert it first.",
-    ),
-    "empty": ErrorKind(422, "Empty document", "The file has no bytes or no pages."),
-    "damaged": ErrorKind(
-        422, "Damaged document", "The file is damaged beyond repair; export or scan it again."
-    ),
-    "encrypted": ErrorKind(
-        422, "Encrypted document", "The file needs a password; send it without one."
-    ),
-    "too_many_pages": ErrorKind(
-        422, "Too many pages", "The document has more pages than the limit; split it."
-    ),
-    # A page.
-    "page_too_large": ErrorKind(
-        None, "Page too large", "The page has more pixels than the limit; scan it at a lower dpi."
-    ),
-    "page_timeout": ErrorKind(
-        None, "Page took too long", "The page took longer than its time limit; simplify the page."
-    ),
-    "page_crashed": ErrorKind(
-        None, "Page could not be rendered", "The page crashed its renderer; export it again."
-    ),
-    # The system.
-    "gpu_out_of_memory": ErrorKind(
-        None, "Out of memory", "The page needs more memory than there is; send it at a lower dpi."
-    ),
-    "model_missing": ErrorKind(
-        None, "Model missing", "A model file is missing or wrong; tell the operator."
-    ),
-    "worker_lost": ErrorKind(
-        None, "Worker lost", "The work was lost more often than it is tried; send it once more."
-    ),
-    "cancelled": ErrorKind(None, "Cancelled", "The work was cancelled on request."),
-    "quota_exceeded": ErrorKind(429, "Quota exceeded", "The key's quota is used up.", 60),
-    "storage_unavailable": ErrorKind(
-        503, "Storage unavailable", f"The storage does not answer. {_AGAIN}", 5
-    ),
-    "database_unavailable": ErrorKind(
-        503, "Database unavailable", f"The database does not answer. {_AGAIN}", 5
-    ),
     "not_serving": ErrorKind(503, "Not serving", "A server that the API needs fails.", 5),
-    "internal": ErrorKind(
-        500, "Internal error", "This is our fault and is recorded; name the request_id to us."
-    ),
+}
+
+_TITLES = {
+    "unsupported_media_type": "Unsupported media type",
+    "file_too_large": "File too large",
+    "too_many_pages": "Too many pages",
+    "page_too_large": "Page too large",
+    "encrypted": "Encrypted document",
+    "damaged": "Damaged document",
+    "empty": "Empty document",
+    "page_timeout": "Page took too long",
+    "page_crashed": "Page could not be rendered",
+    "gpu_out_of_memory": "Out of memory",
+    "model_missing": "Model missing",
+    "storage_unavailable": "Storage unavailable",
+    "database_unavailable": "Database unavailable",
+    "worker_lost": "Worker lost",
+    "cancelled": "Cancelled",
+    "quota_exceeded": "Quota exceeded",
+    "internal": "Internal error",
+}
+_RETRY_AFTER_S = {"storage_unavailable": 5, "database_unavailable": 5, "quota_exceeded": 60}
+
+# What can be wrong with a request, and what the table of the workers says of everything else.
+ERRORS: Mapping[str, ErrorKind] = {
+    **_OF_REQUESTS,
+    **{
+        code: ErrorKind(row.http_status, _TITLES[code], row.sentence, _RETRY_AFTER_S.get(code))
+        for code, row in ERROR_CODES.items()
+    },
 }
 
 # First match wins, so subclasses stand before their bases. DocumentError brings its own code.

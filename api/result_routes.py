@@ -74,7 +74,9 @@ async def read_result(
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
-    key = result_key if format_ == "json" else keys.result_text_key(result_key)
+    key = result_key
+    if format_ == "text":
+        key = keys.result_text_key(document_id, entry.document.generation)
     size_bytes, parts = await services.in_storage_thread(_open, services.store, key)
     headers |= {
         "Content-Length": str(size_bytes),

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from storage.s3 import S3ObjectStore
 
 from api.auth import Keyring
 from api.readiness import Readiness
 from api.settings import ApiSettings
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
+from storage.s3 import S3ObjectStore
 from workers import dispatch
 
 P = ParamSpec("P")
@@ -22,6 +22,7 @@ R = TypeVar("R")
 
 Probe = Callable[[], None]
 
+STORAGE_ATTEMPTS = 3  # a client waits; whoever has time to try longer is a worker
 PROBE_TIMEOUT_S = 1.0
 PROBE_CACHE_S = 2.0
 
@@ -47,12 +48,13 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     )
     secret = settings.s3_secret_access_key
     store = S3ObjectStore(
-        settings.s3_bucket,
+        bucket=settings.s3_bucket,
         endpoint_url=settings.s3_endpoint_url,
         region=settings.s3_region,
         access_key_id=settings.s3_access_key_id,
         secret_access_key=None if secret is None else secret.get_secret_value(),
         checksums=settings.s3_checksums,
+        attempts=STORAGE_ATTEMPTS,
     )
     try:
         yield Doors(

@@ -4,10 +4,13 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+import workers.settings
 from workers.settings import WorkerSettings, read_settings
 
-# Names that other programs of the project read; ``PAGEFLEET_API_`` is ours here.
-FOREIGN_PREFIXES = ("PAGEFLEET_STACK_", "PAGEFLEET_TEST_")
+# Names that other programs of the project read.
+FOREIGN_PREFIXES = tuple(
+    prefix for prefix in workers.settings.FOREIGN_PREFIXES if prefix != "PAGEFLEET_API_"
+)
 
 
 class ApiSettings(WorkerSettings):
@@ -18,7 +21,7 @@ class ApiSettings(WorkerSettings):
     api_max_upload_bytes: int = Field(default=2 * 2**30, ge=1)
     api_key_cache_s: float = Field(default=10, ge=0, le=30)
     api_database_pool_size: int = Field(default=4, ge=1, le=64)
-    api_storage_threads: int = Field(default=32, ge=1, le=512)
+    api_storage_threads: int = Field(default=16, ge=1, le=512)
     api_shutdown_s: int = Field(default=30, ge=1)
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ def test_any_text_is_a_cursor_of_ids_or_refused(text: str) -> None:
     assert isinstance(decoded, UUID)
 
 
-@given(st.text() | st.integers().map(lambda number: encode_index(number)))
+@given(st.text() | st.integers().map(encode_index))
 def test_any_text_is_a_cursor_of_indexes_or_refused(text: str) -> None:
     try:
         decoded = decode_index(text)

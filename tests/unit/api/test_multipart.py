@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +57,7 @@ def read(blocks: list[bytes]) -> list[tuple[str, str | None, bytes]]:
 
 def cut(body: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
-    return [body[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    return [body[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 def has_no_boundary(sent: list[tuple[str, str | None, bytes]]) -> bool:
@@ -114,8 +116,10 @@ def test_an_empty_body_is_malformed() -> None:
         b"---b0undary\r\nBad header\r\n\r\nx",
         b"---b0undary\r\n" + b"X: y\r\n" * 100 + b"\r\nx",
         b"---b0undary\r\nX: " + b"y" * 10_000 + b"\r\n\r\nx",
-        b'---b0undary\r\nContent-Disposition: form-data; name="f"\r\n'
-        b"Content-Transfer-Encoding: base64\r\n\r\nx",
+        (
+            b'---b0undary\r\nContent-Disposition: form-data; name="f"\r\n'
+            b"Content-Transfer-Encoding: base64\r\n\r\nx"
+        ),
     ],
     ids=["no boundary", "no name", "no colon", "many headers", "long header", "encoded"],
 )

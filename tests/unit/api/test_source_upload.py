@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ def test_a_file_is_stored_the_same_however_it_arrives(places: list[int]) -> None
     upload = SourceUpload(store, KEY, max_bytes=len(PDF))
     edges = [0, *sorted(places), len(PDF)]
 
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         upload.write(PDF[start:stop])
     source = upload.finish()
 

@@ -36,10 +36,10 @@ def body_of(*parts: tuple[str, bytes]) -> bytes:
 def receive(body: bytes, *, max_file_bytes: int = 2**30) -> tuple[str, UploadFields, list[bytes]]:
     written: list[bytes] = []
 
-    async def write(block: bytes) -> None:  # noqa: RUF029 - what is awaited in the API
+    async def write(block: bytes) -> None:
         written.append(block)
 
-    async def blocks() -> AsyncIterator[bytes]:  # noqa: RUF029 - a body arrives asynchronously
+    async def blocks() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 65_536):
             yield body[start : start + 65_536]
 
