@@ -26,11 +26,15 @@ def work_task(
         name: one of ``workers.celeryconfig.ROUTES``, which also fixes the queue.
         hard_limit_s: seconds after which the pool child is killed; None: the setting
             ``PAGEFLEET_TASK_HARD_LIMIT_S``.
+
+    Raises:
+        ValueError: the name has no route, so its messages would go astray.
     """
+    if name not in ROUTES:
+        raise ValueError(f"the task {name} has no route")
     options: dict[str, Any] = {
         "bind": True,
         "name": name,
-        "queue": ROUTES[name],
         "acks_late": True,
         "reject_on_worker_lost": True,
         # Results live in storage and Postgres; a flat chord header is counted all the same.

