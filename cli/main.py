@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cli.api_server import api
 from cli.console import output, report_error
 from cli.database import keys, migrate
 from cli.doctor import doctor
@@ -82,7 +83,7 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (ocr, status, doctor, worker, reconcile, flower, migrate, samples):
+for _command in (ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")

@@ -17,7 +17,7 @@ def run_pagefleet(
         for name, value in os.environ.items()
         if not name.startswith("PAGEFLEET_") or name in {"PAGEFLEET_MODELS_DIR", "PAGEFLEET_HOME"}
     }
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "cli", *map(str, arguments)],
         check=False,
         capture_output=True,

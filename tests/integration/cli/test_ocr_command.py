@@ -44,7 +44,7 @@ def test_a_file_becomes_a_result_of_the_published_schema(
     assert done.returncode == 0, done.stderr
     jsonschema.validate(result, schema)
     assert result["source"]["filename"] == "label.png"
-    assert "Kestrel" in result["full_text"]
+    assert "Letters of the lighthouse keeper" in result["full_text"]
 
 
 def test_text_is_the_full_text_of_the_result(samples: Path, tmp_path: Path) -> None:
