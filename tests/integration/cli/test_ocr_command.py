@@ -1,5 +1,4 @@
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +7,12 @@ import pytest
 
 from cli.samples import SAMPLE_PASSWORD, write_samples
 from tests.support.commands import ROOT, run_pagefleet
-from workers.ocr.bundle import load_bundle
-from workers.ocr.errors import ModelFileError
-from workers.settings import models_dir
+from tests.support.models import require_bundle
 
 
 @pytest.fixture(scope="module", autouse=True)
 def models() -> None:
-    try:
-        load_bundle(models_dir())
-    except ModelFileError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"{error}")
+    require_bundle()
 
 
 @pytest.fixture(scope="module")
