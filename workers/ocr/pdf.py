@@ -94,7 +94,7 @@ class PdfSource:
         raise EmptyDocumentError("The PDF has no pages.")
 
     def _load(self, page_index: int) -> pymupdf.Page:
-        page = self._document.load_page(page_index)
+        page: pymupdf.Page = self._document.load_page(page_index)
         # MuPDF makes an empty page of a missing object.
         if self._document.xref_object(page.xref) == "null":
             raise DamagedPageError("The page is missing from the file.")
