@@ -22,6 +22,6 @@ def require_corpus(name: str) -> Path:
     for path in corpus_files("."):
         if path.name == name:
             return path
-    if os.environ.get("CI"):  # noqa: TID251 - the switch for absent services, nobody's setting
+    if os.environ.get("CI"):
         pytest.fail(f"CI has no corpus file {name}")
     pytest.skip(f"no corpus beside the checkout: {name} is not tried")
