@@ -71,6 +71,20 @@ def send_chord(document_id: UUID, generation: int, chunks: Sequence[ChunkMessage
     _send(chord(header, _assembly_signature(document_id, generation), app=app))
 
 
+def check() -> None:
+    """Ask the broker whether it answers; for readiness probes.
+
+    Raises:
+        DispatchError: it does not.
+    """
+    try:
+        with app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0)
+            connection.channel()  # opening a channel pings the server
+    except (KombuError, OperationalError, RedisError, OSError) as error:
+        raise DispatchError("the message broker is not reachable") from error
+
+
 def _chunk_signature(chunk: ChunkMessage) -> Signature[object]:
     pages = f"{chunk.page_start + 1}-{chunk.page_stop}"
     return _signature(

@@ -73,22 +73,3 @@ def slow_page_pdf(*, levels: int, plain_pages: int = 2) -> bytes:
         stream(form, b"0 0 9 9 re f"),
         stream(b"", b"/F Do"),
     ])
-
-
-def huge_image_pdf(side_px: int) -> bytes:
-    """Return a page with a white RGB image of this many pixels a side, then a plain page."""
-    blank = zlib.compress(zlib.compress(b"\xff" * (3 * side_px * side_px), 1), 9)
-    image = (
-        b"<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceRGB"
-        b"/BitsPerComponent 8/Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream"
-        % (side_px, side_px, len(blank), blank)
-    )
-    return assemble_pdf([
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count 2/Kids[3 0 R 4 0 R]>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</I 5 0 R>>>>"
-        b"/Contents 6 0 R>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>",
-        image,
-        stream(b"", b"72 0 0 72 0 0 cm /I Do"),
-    ])

@@ -1,0 +1,158 @@
+"""Accept a document: its bytes first, then its row, then the message about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from api.errors import ApiError
+from api.ledger import CommitUnknownError, DocumentEntry, TenantLedger
+from api.source_upload import SourceUpload, StoredSource
+from api.upload_form import UploadFields, require_open, resolve_options
+from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
+from db.models import Document
+from storage.errors import StorageError
+from storage.object_store import ObjectStore
+from workers.dispatch import DispatchError
+from workers.ocr.options import OcrOptions
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a client asks for, beside the bytes."""
+
+    document_id: UUID
+    filename: str
+    fields: UploadFields
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The document that stands for a submission; replayed: an earlier request made it."""
+
+    entry: DocumentEntry
+    is_replayed: bool
+
+
+def accept_document(
+    submission: Submission,
+    upload: SourceUpload,
+    *,
+    ledger: TenantLedger,
+    store: ObjectStore,
+    send_split: Callable[[UUID], None],
+    dispatch_after_s: float,
+) -> Acceptance:
+    """Complete an upload, and make the document that the workers look for.
+
+    The order is what makes it safe to die at any point: bytes without a row are only garbage,
+    a row without a message is sent by the sweep ``dispatch_after_s`` seconds later. One call
+    does all of it, so that a request that is cancelled has either done all or nothing.
+
+    Raises:
+        ApiError: the batch is unknown or closed, or the Idempotency-Key was used for another
+            request.
+        DocumentError: the file is at fault.
+        StorageError: the store does not take the file.
+        DatabaseError: the row cannot be written; the object is deleted.
+        CommitUnknownError: the database went away in the COMMIT, which leaves open whether the
+            row stands; the object stays.
+    """
+    options = _options(submission.fields, ledger)
+    source = upload.finish()
+    document = _document(submission, source, options, tenant=ledger.tenant)
+    try:
+        ledger.add_document(document, dispatch_after_s=dispatch_after_s)
+    except DuplicateRowError as error:
+        _delete(store, source.key)
+        return _replay(document, ledger, error)
+    except CommitUnknownError:
+        # The bytes stay in any case: deleting them could lose an accepted document.
+        if not _stands(document.id, ledger):
+            raise
+    except DatabaseError:
+        _delete(store, source.key)
+        raise
+    log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
+    try:
+        send_split(document.id)
+    except DispatchError:
+        log.warning("document left to the sweep", document_id=str(document.id))
+    return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
+
+
+def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
+    if fields.batch_id is None:
+        return resolve_options({}, fields.options)
+    try:
+        batch, _ = ledger.batch(fields.batch_id)
+    except RowNotFoundError as error:
+        raise ApiError("unknown_batch") from error
+    require_open(batch)
+    return resolve_options(batch.options, fields.options)
+
+
+def _document(
+    submission: Submission, source: StoredSource, options: OcrOptions, *, tenant: str
+) -> Document:
+    fields = submission.fields
+    return Document(
+        id=submission.document_id,
+        tenant=tenant,
+        source={"kind": "upload", "key": source.key},
+        filename=submission.filename,
+        media_type=source.media_type,
+        size_bytes=source.size_bytes,
+        sha256=source.sha256,
+        options=options.model_dump(mode="json"),
+        options_hash=options.digest(),
+        batch_id=fields.batch_id,
+        # A person waits for a single document; a batch must not make that person wait.
+        priority=fields.priority or ("interactive" if fields.batch_id is None else "bulk"),
+        idempotency_key=submission.idempotency_key,
+    )
+
+
+def _replay(document: Document, ledger: TenantLedger, error: DuplicateRowError) -> Acceptance:
+    """Return the document that has the key already, if it was made by the same request.
+
+    Raises:
+        ApiError: it was made by another request.
+    """
+    key = document.idempotency_key
+    earlier = None if key is None else ledger.document_of_key(key)
+    if earlier is None:
+        raise error  # another unique rule: a mistake of ours
+    if _request_of(earlier.document) != _request_of(document):
+        raise ApiError("idempotency_mismatch") from error
+    return Acceptance(earlier, is_replayed=True)
+
+
+def _request_of(document: Document) -> tuple[object, ...]:
+    return (
+        document.sha256,
+        document.options_hash,
+        document.filename,
+        document.batch_id,
+        document.priority,
+    )
+
+
+def _stands(document_id: UUID, ledger: TenantLedger) -> bool:
+    try:
+        ledger.document(document_id)
+    except DatabaseError:
+        return False
+    return True
+
+
+def _delete(store: ObjectStore, key: str) -> None:
+    try:
+        store.delete([key])
+    except StorageError:
+        # The answer is decided already; what stays is bytes that no row names.
+        log.warning("object left behind", key=key)

@@ -1,0 +1,80 @@
+"""The application: what it is made of, and in which order a request goes through."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from api import batch_routes, document_routes, health_routes, openapi, problems, result_routes
+from api.request_log import RequestLog
+from api.services import OpenDoors, Services, limit_database_threads, open_doors
+from api.settings import ApiSettings
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+VERSION = "1"
+DESCRIPTION = """\
+Send documents, watch them being read, fetch the results.
+
+Every error is `application/problem+json` (RFC 9457); match on its `code`.
+"""
+
+
+def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastAPI:
+    """Make the application; nothing is connected to before it is started.
+
+    Args:
+        settings: what the process was told.
+        doors: opens the servers that the operations work with.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        limit_database_threads(settings)
+        with doors(settings) as opened:
+            app.state.services = Services(settings, opened)
+            yield
+
+    return _assemble(lifespan)
+
+
+def describe_only() -> FastAPI:
+    """Make an application that is never started, for its OpenAPI description."""
+    return _assemble(None)
+
+
+def _assemble(lifespan: Lifespan | None) -> FastAPI:
+    app = FastAPI(
+        title="Pagefleet",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # The built-in pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        # An address is right or wrong; a redirect would make clients send an upload twice.
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    for routes in (document_routes, result_routes, batch_routes, health_routes):
+        app.include_router(routes.router)
+    problems.install(app)
+    app.add_middleware(RequestLog)  # added last, so that it stands outermost
+    app.openapi = _described_once(app)  # type: ignore[method-assign] # as FastAPI documents it
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _described_once(app: FastAPI) -> Callable[[], dict[str, Any]]:
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi.describe(app)
+        return app.openapi_schema
+
+    return describe

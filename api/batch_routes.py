@@ -1,0 +1,87 @@
+"""Batches: documents that were submitted together."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from api.document_routes import MAX_DOCUMENTS, list_of
+from api.ledger import Ledger
+from api.problems import declared
+from api.upload_form import resolve_options
+from api.views import BatchView, DocumentPage, batch_view
+from db.ids import new_id
+from db.models import Batch
+from db.states import DocumentState
+
+MAX_BODY_BYTES = 2**20
+_CREATED = 201
+
+router = APIRouter(tags=["batches"], max_body_size=MAX_BODY_BYTES)
+
+
+class NewBatch(BaseModel):
+    """A batch to be created."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200, description="For people; need not be unique.")
+    options: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Options (see OcrOptions) of those documents of the batch that do not say "
+        "otherwise.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_printable(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("must not have control characters")
+        return name
+
+
+@router.post(
+    "/v1/batches",
+    status_code=_CREATED,
+    responses=declared(
+        "malformed_body",
+        "unauthenticated",
+        "body_too_large",
+        "invalid_request",
+        "database_unavailable",
+    ),
+)
+def create_batch(new: NewBatch, ledger: Ledger, response: Response) -> BatchView:
+    """Create a batch; documents name it as their `batch_id`."""
+    resolve_options({}, new.options)
+    batch = Batch(id=new_id(), tenant=ledger.tenant, name=new.name, options=new.options)
+    ledger.add_batch(batch)
+    view = batch_view(*ledger.batch(batch.id))
+    response.headers["Location"] = view.links.self
+    return view
+
+
+@router.get(
+    "/v1/batches/{batch_id}",
+    responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
+)
+def read_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
+    """Say where a batch and its documents stand."""
+    return batch_view(*ledger.batch(batch_id))
+
+
+@router.get(
+    "/v1/batches/{batch_id}/documents",
+    responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
+)
+def list_batch_documents(
+    batch_id: UUID,
+    ledger: Ledger,
+    limit: Annotated[int, Query(ge=1, le=MAX_DOCUMENTS)] = 20,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    state: Annotated[DocumentState | None, Query(description="Only those in this state.")] = None,
+) -> DocumentPage:
+    """List the documents of a batch, newest first."""
+    ledger.batch(batch_id)
+    return list_of(ledger, limit=limit, cursor=cursor, batch_id=batch_id, state=state)

@@ -1,0 +1,273 @@
+"""Documents: send one, ask about it, list them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import anyio
+import structlog
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel
+
+from api import cursor as cursors
+from api import etags
+from api.accept_document import Acceptance, Submission, accept_document
+from api.ledger import Ledger, ServicesOfProcess, TenantLedger
+from api.problems import declared
+from api.services import Services
+from api.source_upload import SourceUpload
+from api.upload_form import receive_form
+from api.views import (
+    DocumentPage,
+    DocumentView,
+    PageList,
+    document_page,
+    document_view,
+    is_final,
+    page_view,
+)
+from db.ids import new_id
+from db.states import DocumentState
+from storage import keys
+from storage.errors import StorageError
+
+RETRY_AFTER_S = 2
+MAX_DOCUMENTS = 100
+MAX_PAGES = 1_000
+_ACCEPTED = 202
+_NOT_MODIFIED = 304
+
+log = structlog.get_logger(__name__)
+router = APIRouter(tags=["documents"])
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Names this request: sent again with the same key and content, it is "
+        "answered with the document that the first one made.",
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", description="The ETag of an earlier answer.")
+]
+
+# What the body is cannot be told from the function, which reads it as it arrives.
+_UPLOAD_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "file": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "The document; its type is told from its content.",
+                        },
+                        "options": {
+                            "allOf": [{"$ref": "#/components/schemas/OcrOptions"}],
+                            "description": "JSON; options that are left out are the batch's, "
+                            "or the defaults.",
+                        },
+                        "batch_id": {"type": "string", "format": "uuid"},
+                        "priority": {
+                            "type": "string",
+                            "enum": ["interactive", "bulk"],
+                            "description": "Default: `bulk` in a batch, else `interactive`.",
+                        },
+                    },
+                },
+                "encoding": {"options": {"contentType": "application/json"}},
+            }
+        },
+    }
+}
+_ACCEPTED_HEADERS = {
+    "Location": {"description": "The document's address.", "schema": {"type": "string"}},
+    "Retry-After": {
+        "description": "Seconds after which to ask for its state.",
+        "schema": {"type": "integer"},
+    },
+    "Idempotent-Replayed": {
+        "description": "`true` when an earlier request made the document.",
+        "schema": {"type": "string"},
+    },
+}
+
+
+@router.post(
+    "/v1/documents",
+    status_code=_ACCEPTED,
+    response_model=DocumentView,
+    openapi_extra=_UPLOAD_BODY,
+    responses={
+        _ACCEPTED: {"description": "The document is accepted.", "headers": _ACCEPTED_HEADERS},
+        **declared(
+            "malformed_body",
+            "unauthenticated",
+            "batch_closed",
+            "file_too_large",
+            "body_too_large",
+            "unsupported_media_type",
+            "empty",
+            "invalid_request",
+            "idempotency_mismatch",
+            "unknown_batch",
+            "storage_unavailable",
+            "database_unavailable",
+        ),
+    },
+)
+async def submit_document(
+    request: Request,
+    ledger: Ledger,
+    services: ServicesOfProcess,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Send a document to be read.
+
+    The file is stored as it arrives. The answer comes when it is safe; the pages are read
+    afterwards.
+    """
+    acceptance = await _receive(request, ledger, services, idempotency_key)
+    view = document_view(acceptance.entry)
+    headers = {"Location": view.links.self, "Retry-After": str(RETRY_AFTER_S)}
+    if acceptance.is_replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return _json(view, status_code=_ACCEPTED, headers=headers)
+
+
+@router.get(
+    "/v1/documents/{document_id}",
+    response_model=DocumentView,
+    responses={
+        _NOT_MODIFIED: {"description": "Nothing has changed since the ETag that was sent."},
+        **declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
+    },
+)
+def read_document(document_id: UUID, ledger: Ledger, if_none_match: IfNoneMatch = None) -> Response:
+    """Say where a document stands."""
+    entry = ledger.document(document_id)
+    view = document_view(entry)
+    etag = etags.etag_of(view.model_dump_json())
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if not is_final(entry.document):
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    if etags.matches(if_none_match, etag):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    return _json(view, headers=headers)
+
+
+@router.get(
+    "/v1/documents",
+    responses=declared("unauthenticated", "invalid_request", "database_unavailable"),
+)
+def list_documents(
+    ledger: Ledger,
+    limit: Annotated[int, Query(ge=1, le=MAX_DOCUMENTS)] = 20,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    batch_id: Annotated[UUID | None, Query(description="Only those of this batch.")] = None,
+    state: Annotated[DocumentState | None, Query(description="Only those in this state.")] = None,
+) -> DocumentPage:
+    """List documents, newest first. Documents that arrive meanwhile do not shift the pages."""
+    return list_of(ledger, limit=limit, cursor=cursor, batch_id=batch_id, state=state)
+
+
+@router.get(
+    "/v1/documents/{document_id}/pages",
+    responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
+)
+def list_pages(
+    document_id: UUID,
+    ledger: Ledger,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGES)] = 100,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+) -> PageList:
+    """List the pages of a document and how each was read; empty until the document is split."""
+    after_index = -1 if cursor is None else cursors.decode_index(cursor)
+    found = ledger.pages(document_id, after_index=after_index, limit=limit + 1)
+    has_more = len(found) > limit
+    return PageList(
+        pages=[page_view(page) for page in found[:limit]],
+        next_cursor=cursors.encode_index(found[limit - 1].page_index) if has_more else None,
+    )
+
+
+def list_of(
+    ledger: TenantLedger,
+    *,
+    limit: int,
+    cursor: str | None,
+    batch_id: UUID | None,
+    state: DocumentState | None,
+) -> DocumentPage:
+    """Return one page of a listing; one row more than wanted tells whether it is the last."""
+    found = ledger.documents(
+        limit=limit + 1,
+        before=None if cursor is None else cursors.decode_id(cursor),
+        batch_id=batch_id,
+        state=state,
+    )
+    has_more = len(found) > limit
+    return document_page(
+        found[:limit],
+        next_cursor=cursors.encode_id(found[limit - 1].document.id) if has_more else None,
+    )
+
+
+async def _receive(
+    request: Request, ledger: TenantLedger, services: Services, idempotency_key: str | None
+) -> Acceptance:
+    settings = services.settings
+    document_id = new_id()
+    upload = SourceUpload(
+        services.store,
+        keys.source_key(document_id),
+        max_bytes=settings.api_max_upload_bytes,
+    )
+
+    async def write(block: bytes) -> None:
+        await services.in_storage_thread(upload.write, block)
+
+    try:
+        filename, fields = await receive_form(
+            request.stream(),
+            request.headers.get("Content-Type"),
+            write=write,
+            max_file_bytes=settings.api_max_upload_bytes,
+        )
+        return await services.in_storage_thread(
+            accept_document,
+            Submission(document_id, filename, fields, idempotency_key),
+            upload,
+            ledger=ledger,
+            store=services.store,
+            send_split=services.send_split,
+            dispatch_after_s=settings.dispatch_grace_s,
+        )
+    except BaseException as error:  # a request that is cancelled leaves nothing behind either
+        with anyio.CancelScope(shield=True):
+            await _abort(upload, services, error)
+        raise
+
+
+async def _abort(upload: SourceUpload, services: Services, reason: BaseException) -> None:
+    try:
+        await services.in_storage_thread(upload.abort, reason)
+    except StorageError:
+        log.warning("upload could not be aborted")
+
+
+def _json(view: BaseModel, *, headers: dict[str, str], status_code: int = 200) -> Response:
+    return Response(
+        view.model_dump_json().encode(),
+        status_code=status_code,
+        headers=headers,
+        media_type="application/json",
+    )

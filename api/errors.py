@@ -1,0 +1,216 @@
+"""What every error means to a user of the API: one table of codes, one of exceptions.
+
+``workers.failures`` says what the codes of documents and pages mean; those of requests are
+added here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from starlette.requests import ClientDisconnect
+
+from api.cursor import CursorError
+from api.multipart import MalformedFormError, NotAFormError
+from db.errors import DatabaseError, DatabaseUnavailableError, RowNotFoundError
+from storage.errors import StorageError, StorageUnavailableError
+from workers.failures import ERROR_CODES
+from workers.ocr.errors import DocumentError
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """What a code means; ``detail`` names the remedy, ``status`` is None for no answer's."""
+
+    status: int | None
+    title: str
+    detail: str
+    retry_after_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one field of a request; ``field`` is a dotted path."""
+
+    field: str
+    message: str
+
+
+class ApiError(Exception):
+    """An answer that is an error; ``code`` is one of ``ERRORS``.
+
+    Args:
+        code: what is wrong.
+        detail: what to say instead of the sentence of the table; written for the user.
+        fields: what is wrong with which field.
+        headers: further headers of the answer.
+        extra: further members of the problem document.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        detail: str | None = None,
+        fields: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(code)
+        self.code = code
+        self.detail = detail
+        self.fields = fields
+        self.headers = dict(headers or {})
+        self.extra = dict(extra or {})
+
+
+class InvalidFieldsError(ApiError):
+    """A request whose fields are wrong; all problems that were found are listed."""
+
+    def __init__(self, *problems: FieldProblem) -> None:
+        super().__init__("invalid_request", fields=problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An error as it is told to the user."""
+
+    code: str
+    kind: ErrorKind
+    detail: str
+    fields: Sequence[FieldProblem] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+_OF_REQUESTS: Mapping[str, ErrorKind] = {
+    "bad_request": ErrorKind(400, "Bad request", "The request is not understood."),
+    "malformed_body": ErrorKind(
+        400, "Malformed body", "The body is not what its Content-Type announces; send it whole."
+    ),
+    "unauthenticated": ErrorKind(
+        401, "No valid API key", "Send a valid key as 'Authorization: Bearer pf_…'."
+    ),
+    "not_found": ErrorKind(404, "Not found", "There is nothing at this address for this key."),
+    "method_not_allowed": ErrorKind(
+        405, "Method not allowed", "The address takes the methods that the Allow header names."
+    ),
+    "not_ready": ErrorKind(
+        409, "Not ready", "The document is still being worked on; ask again later.", 2
+    ),
+    "no_result": ErrorKind(
+        409, "No result", "The document ended without a result; its error says why."
+    ),
+    "batch_closed": ErrorKind(
+        409, "Batch is closed", "The batch takes no further documents; create another one."
+    ),
+    "body_too_large": ErrorKind(
+        413, "Body too large", "The request body is larger than this address takes."
+    ),
+    "invalid_request": ErrorKind(
+        422, "Invalid request", "A field is missing or has a value that is not allowed."
+    ),
+    "idempotency_mismatch": ErrorKind(
+        422,
+        "Idempotency-Key used before",
+        "This Idempotency-Key came with another request before; use a new key for a new request.",
+    ),
+    "unknown_batch": ErrorKind(
+        422, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
+    ),
+    "client_closed_request": ErrorKind(
+        499, "Client closed request", "The client went away before its request was complete."
+    ),
+    "not_serving": ErrorKind(503, "Not serving", "A server that the API needs fails.", 5),
+}
+
+_TITLES = {
+    "unsupported_media_type": "Unsupported media type",
+    "file_too_large": "File too large",
+    "too_many_pages": "Too many pages",
+    "page_too_large": "Page too large",
+    "encrypted": "Encrypted document",
+    "damaged": "Damaged document",
+    "empty": "Empty document",
+    "page_timeout": "Page took too long",
+    "page_crashed": "Page could not be rendered",
+    "gpu_out_of_memory": "Out of memory",
+    "model_missing": "Model missing",
+    "storage_unavailable": "Storage unavailable",
+    "database_unavailable": "Database unavailable",
+    "worker_lost": "Worker lost",
+    "cancelled": "Cancelled",
+    "quota_exceeded": "Quota exceeded",
+    "internal": "Internal error",
+}
+_RETRY_AFTER_S = {"storage_unavailable": 5, "database_unavailable": 5, "quota_exceeded": 60}
+
+# What can be wrong with a request, and what the table of the workers says of everything else.
+ERRORS: Mapping[str, ErrorKind] = {
+    **_OF_REQUESTS,
+    **{
+        code: ErrorKind(row.http_status, _TITLES[code], row.sentence, _RETRY_AFTER_S.get(code))
+        for code, row in ERROR_CODES.items()
+    },
+}
+
+# First match wins, so subclasses stand before their bases. DocumentError brings its own code.
+_TRANSLATIONS: Sequence[tuple[type[Exception], str]] = (
+    (StorageUnavailableError, "storage_unavailable"),
+    (DatabaseUnavailableError, "database_unavailable"),
+    (RowNotFoundError, "not_found"),
+    (MalformedFormError, "malformed_body"),
+    (ClientDisconnect, "client_closed_request"),
+    (StorageError, "internal"),
+    (DatabaseError, "internal"),
+)
+
+_BY_STATUS = {
+    401: "unauthenticated",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    422: "invalid_request",
+}
+_FIRST_SERVER_STATUS = 500
+
+
+def code_of_status(status: int) -> str:
+    """Return the code of an error that the framework raised with nothing but a status."""
+    if status >= _FIRST_SERVER_STATUS:
+        return "internal"
+    return _BY_STATUS.get(status, "bad_request")
+
+
+def translate(error: Exception) -> Answer:
+    """Return what the user is told about an exception; its text is never part of it."""
+    match error:
+        case ApiError():
+            kind = ERRORS[error.code]
+            detail = error.detail or kind.detail
+            return Answer(error.code, kind, detail, error.fields, error.headers, error.extra)
+        case NotAFormError():
+            detail = "Send the document as multipart/form-data with a part named 'file'."
+            return Answer("unsupported_media_type", ERRORS["unsupported_media_type"], detail)
+        case CursorError():
+            problem = FieldProblem("cursor", "is not a cursor that this API returned")
+            return translate(InvalidFieldsError(problem))
+        case DocumentError():
+            return _plain(error.code)
+    return _plain(
+        next((code for kind, code in _TRANSLATIONS if isinstance(error, kind)), "internal")
+    )
+
+
+def is_answered(code: str) -> bool:
+    """Say whether a code can be the answer to a request."""
+    return ERRORS[code].status is not None
+
+
+def sentence(code: str) -> str:
+    """Return what a user is told about the code of a document or a page."""
+    return ERRORS.get(code, ERRORS["internal"]).detail
+
+
+def _plain(code: str) -> Answer:
+    return Answer(code, ERRORS[code], ERRORS[code].detail)

@@ -1,0 +1,147 @@
+"""What one tenant can see and add: the one place where queries are filtered by tenant.
+
+Operations are given a ``TenantLedger`` and no transaction, so none can forget whose rows it
+reads. What belongs to another tenant is not found.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from api.auth import Tenant
+from api.services import Services
+from db import batches, documents, pages
+from db.batches import BatchCounts
+from db.engine import Transaction
+from db.errors import DatabaseUnavailableError
+from db.models import Batch, Document, Page
+from db.states import DocumentState, PageState
+
+PageCounts = Mapping[PageState, int]
+
+# While its pages are recognized, a document's own counts are not filled in yet.
+_COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
+
+
+class CommitUnknownError(DatabaseUnavailableError):
+    """The connection was lost in a COMMIT: the row may stand or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEntry:
+    """A document and, while its pages are worked on, how many of them stand where."""
+
+    document: Document
+    page_counts: PageCounts | None
+
+
+class TenantLedger:
+    """Reads and writes of one tenant; every method is one transaction.
+
+    A method that is given an id raises ``RowNotFoundError`` when the tenant has no such row,
+    and all raise ``DatabaseError`` and its subclasses.
+    """
+
+    def __init__(self, transaction: Transaction, tenant: str) -> None:
+        self._transaction = transaction
+        self.tenant = tenant
+
+    def document(self, document_id: UUID) -> DocumentEntry:
+        with self._transaction() as session:
+            document = documents.get(session, document_id, tenant=self.tenant)
+            counts = pages.count_by_state(session, _counted([document]))
+        return DocumentEntry(document, counts.get(document_id))
+
+    def documents(
+        self,
+        *,
+        limit: int,
+        batch_id: UUID | None = None,
+        state: DocumentState | None = None,
+        before: UUID | None = None,
+    ) -> Sequence[DocumentEntry]:
+        """Return documents newest first, those older than ``before`` only."""
+        with self._transaction() as session:
+            found = documents.list_page(
+                session,
+                tenant=self.tenant,
+                limit=limit,
+                batch_id=batch_id,
+                state=state,
+                before=before,
+            )
+            counts = pages.count_by_state(session, _counted(found))
+        return [DocumentEntry(document, counts.get(document.id)) for document in found]
+
+    def document_of_key(self, idempotency_key: str) -> DocumentEntry | None:
+        """Return the document that was accepted under this Idempotency-Key, if any."""
+        with self._transaction() as session:
+            document = documents.find_by_idempotency_key(
+                session, tenant=self.tenant, key=idempotency_key
+            )
+        return None if document is None else self.document(document.id)
+
+    def add_document(self, document: Document, *, dispatch_after_s: float) -> None:
+        """Insert a queued document.
+
+        Raises:
+            ValueError: it is another tenant's.
+            DuplicateRowError: its Idempotency-Key was used before.
+            CommitUnknownError: the row may stand or not.
+            DatabaseUnavailableError: there is no connection; the row does not stand.
+        """
+        if document.tenant != self.tenant:
+            raise ValueError("a ledger adds documents of its own tenant only")
+        is_inserted = False
+        try:
+            with self._transaction() as session:
+                documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+                is_inserted = True
+        except DatabaseUnavailableError as error:
+            if is_inserted:
+                raise CommitUnknownError(str(error)) from error
+            raise
+
+    def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
+        """Return up to ``limit`` pages in order, from the one after ``after_index``."""
+        with self._transaction() as session:
+            documents.get(session, document_id, tenant=self.tenant)
+            return pages.list_page(session, document_id, after_index=after_index, limit=limit)
+
+    def batch(self, batch_id: UUID) -> tuple[Batch, BatchCounts]:
+        with self._transaction() as session:
+            batch = batches.get(session, batch_id, tenant=self.tenant)
+            return batch, batches.count(session, batch_id)
+
+    def add_batch(self, batch: Batch) -> None:
+        """Insert a batch.
+
+        Raises:
+            ValueError: it is another tenant's.
+        """
+        if batch.tenant != self.tenant:
+            raise ValueError("a ledger adds batches of its own tenant only")
+        with self._transaction() as session:
+            batches.insert(session, batch)
+
+
+def _counted(found: Sequence[Document]) -> Sequence[UUID]:
+    return [document.id for document in found if document.state in _COUNTED_STATES]
+
+
+def services_of(request: Request) -> Services:
+    """Return what the process was started with."""
+    services: Services = request.app.state.services
+    return services
+
+
+def ledger_of_request(request: Request, tenant: Tenant) -> TenantLedger:
+    """Return the ledger of whoever asks."""
+    return TenantLedger(services_of(request).transaction, tenant)
+
+
+Ledger = Annotated[TenantLedger, Depends(ledger_of_request)]
+ServicesOfProcess = Annotated[Services, Depends(services_of)]

@@ -1,0 +1,46 @@
+"""The OpenAPI description; ``python -m api.openapi`` writes the frozen one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from api.problems import Problem
+from workers.ocr.options import OcrOptions
+
+FROZEN = Path(__file__).parent.parent / "docs" / "openapi.json"
+_FRAMEWORK_SCHEMAS = ("HTTPValidationError", "ValidationError")
+_TEMPLATE = "#/components/schemas/{model}"
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return the description of an application, with its errors as they really are."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in _FRAMEWORK_SCHEMAS:
+        schemas.pop(name, None)
+    for model in (Problem, OcrOptions):
+        described = model.model_json_schema(ref_template=_TEMPLATE)
+        schemas.update(described.pop("$defs", {}))
+        schemas[model.__name__] = described
+    return document
+
+
+def render(document: dict[str, Any]) -> str:
+    """Return a description as it is kept in a file."""
+    return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    """Write the frozen description anew, after a change that is meant."""
+    from api.app import describe_only  # noqa: PLC0415 - api.app imports this module
+
+    FROZEN.write_text(render(describe(describe_only())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""One log line a request, its id, and the headers that every answer has."""
+
+import logging
+import re
+import secrets
+import sys
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+REQUEST_ID_HEADER = "X-Request-ID"
+_WELL_FORMED_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_QUIET_ROUTES = frozenset({"/livez", "/readyz"})
+_INTERNAL_STATUS = 500
+
+# The API answers with data, never with a page that a browser should run or frame.
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+log = structlog.get_logger(__name__)
+
+
+def request_id_of(scope: Scope) -> str:
+    """Return the id that ``RequestLog`` gave to a request."""
+    return str(scope["state"]["request_id"])
+
+
+def note_tenant(scope: Scope, tenant: str) -> None:
+    """Say whose request this is, for its log line."""
+    scope["state"]["tenant"] = tenant
+
+
+class RequestLog:
+    """Gives a request its id, an answer its headers, and the log its line; stands outermost."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        started_at = time.monotonic()
+        status = _INTERNAL_STATUS
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID_HEADER] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_headers)
+            finally:
+                _log_line(scope, status, time.monotonic() - started_at)
+
+
+def _request_id(scope: Scope) -> str:
+    sent = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+    return sent if _WELL_FORMED_ID.fullmatch(sent) else secrets.token_hex(16)
+
+
+def _log_line(scope: Scope, status: int, seconds: float) -> None:
+    # The route's template, never the path: a path holds ids, and a wrong one may hold anything.
+    route = getattr(scope.get("route"), "path", None)
+    line = log.debug if route in _QUIET_ROUTES else log.info
+    line(
+        "request finished",
+        method=scope["method"],
+        route=route,
+        status=status,
+        seconds=round(seconds, 4),
+        tenant=scope["state"].get("tenant"),
+    )
+
+
+def configure_logging(level: str) -> None:
+    """Write one JSON line an event to standard output, those of other libraries too."""
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    output = logging.StreamHandler(sys.stdout)
+    output.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _drop_arguments,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [output]
+    root.setLevel(level.upper())
+    # At info it logs every part of a malformed form; at debug the S3 client logs headers.
+    for noisy in ("python_multipart", "boto3", "botocore", "urllib3", "s3transfer"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
+def _drop_arguments(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    event.pop("positional_args", None)
+    return event

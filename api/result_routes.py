@@ -1,0 +1,110 @@
+"""Results: streamed from storage as they are stored."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Literal
+from uuid import UUID
+
+import anyio.to_thread
+from fastapi import APIRouter, Query, Response
+from starlette.responses import StreamingResponse
+
+from api import etags
+from api.document_routes import IfNoneMatch
+from api.errors import ApiError, sentence
+from api.filenames import content_disposition
+from api.ledger import Ledger, ServicesOfProcess
+from api.problems import declared
+from api.services import Services
+from api.views import is_final
+from db.models import Document
+from storage import keys
+from storage.object_store import ObjectStore
+
+# Small parts: a thousand slow readers must fit into memory.
+PART_BYTES = 256 * 2**10
+_NOT_MODIFIED = 304
+
+router = APIRouter(tags=["results"])
+
+ResultFormat = Literal["json", "text"]
+_MEDIA_TYPES: dict[ResultFormat, str] = {
+    "json": "application/json",
+    "text": "text/plain; charset=utf-8",
+}
+_EXTENSIONS: dict[ResultFormat, str] = {"json": ".json", "text": ".txt"}
+_RESULT_CONTENT = {
+    "application/json": {
+        "schema": {"type": "object", "description": "The result, schema `pagefleet/1`."}
+    },
+    "text/plain": {"schema": {"type": "string"}},
+}
+
+
+@router.get(
+    "/v1/documents/{document_id}/result",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The result, whole.", "content": _RESULT_CONTENT},
+        _NOT_MODIFIED: {"description": "The result is the one whose ETag was sent."},
+        **declared(
+            "unauthenticated",
+            "not_found",
+            "not_ready",
+            "no_result",
+            "invalid_request",
+            "storage_unavailable",
+            "database_unavailable",
+        ),
+    },
+)
+async def read_result(
+    document_id: UUID,
+    ledger: Ledger,
+    services: ServicesOfProcess,
+    format_: Annotated[
+        ResultFormat, Query(alias="format", description="`text` is the result's `full_text`.")
+    ] = "json",
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Return the result of a document that is final."""
+    entry = await anyio.to_thread.run_sync(ledger.document, document_id)
+    result_key = _require_result(entry.document)
+    # Results are written once under a key of their own, so the key tells the version.
+    etag = etags.etag_of(result_key, format_)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if etags.matches(if_none_match, etag):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    key = result_key
+    if format_ == "text":
+        key = keys.result_text_key(document_id, entry.document.generation)
+    size_bytes, parts = await services.in_storage_thread(_open, services.store, key)
+    headers |= {
+        "Content-Length": str(size_bytes),
+        "Content-Disposition": content_disposition(
+            entry.document.filename, extension=_EXTENSIONS[format_]
+        ),
+    }
+    return StreamingResponse(
+        _read(parts, services), headers=headers, media_type=_MEDIA_TYPES[format_]
+    )
+
+
+def _require_result(document: Document) -> str:
+    if not is_final(document):
+        raise ApiError("not_ready")
+    if document.result_key is None:
+        code = document.error_code or document.state
+        message = document.error_detail or sentence(code)
+        raise ApiError("no_result", extra={"document_error": {"code": code, "message": message}})
+    return document.result_key
+
+
+def _open(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]]:
+    """Start reading, so that an object that is missing is an error and not half an answer."""
+    size_bytes = store.head(key).size_bytes
+    return size_bytes, store.stream(key, part_bytes=PART_BYTES)
+
+
+async def _read(parts: Iterator[bytes], services: Services) -> AsyncIterator[bytes]:
+    while part := await services.in_storage_thread(next, parts, b""):
+        yield part

@@ -1,0 +1,28 @@
+"""The process that serves the API."""
+
+import uvicorn
+
+from api.app import create_app
+from api.request_log import configure_logging
+from api.settings import ApiSettings, read_api_settings
+
+KEEP_ALIVE_S = 65  # longer than the 60 s of usual load balancers, which reuse connections
+
+
+def serve(settings: ApiSettings) -> None:
+    """Serve until a signal comes, then let requests finish for ``api_shutdown_s`` seconds."""
+    configure_logging(settings.log_level)
+    uvicorn.run(
+        create_app(settings),
+        host=settings.api_host,
+        port=settings.api_port,
+        log_config=None,  # ours is in place
+        access_log=False,  # api.request_log writes one line a request
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.api_shutdown_s,
+    )
+
+
+if __name__ == "__main__":
+    serve(read_api_settings())

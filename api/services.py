@@ -1,0 +1,105 @@
+"""What the operations work with, built once when the process starts."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+from uuid import UUID
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+
+from api.auth import Keyring
+from api.readiness import Readiness
+from api.settings import ApiSettings
+from db.engine import Database, Transaction
+from storage.object_store import ObjectStore
+from storage.s3 import S3ObjectStore
+from workers import dispatch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Probe = Callable[[], None]
+
+STORAGE_ATTEMPTS = 3  # a client waits; whoever has time to try longer is a worker
+PROBE_TIMEOUT_S = 1.0
+PROBE_CACHE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The servers that the API talks to; ``probes`` ask each of them for an answer."""
+
+    transaction: Transaction
+    store: ObjectStore
+    send_split: Callable[[UUID], None]
+    probes: Mapping[str, Probe]
+
+
+OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
+
+
+@contextmanager
+def open_doors(settings: ApiSettings) -> Iterator[Doors]:
+    """Connect to the real servers; each is first talked to when it is first needed."""
+    database = Database(
+        settings.database_url.get_secret_value(), pool_size=settings.api_database_pool_size
+    )
+    secret = settings.s3_secret_access_key
+    store = S3ObjectStore(
+        bucket=settings.s3_bucket,
+        endpoint_url=settings.s3_endpoint_url,
+        region=settings.s3_region,
+        access_key_id=settings.s3_access_key_id,
+        secret_access_key=None if secret is None else secret.get_secret_value(),
+        checksums=settings.s3_checksums,
+        attempts=STORAGE_ATTEMPTS,
+    )
+    try:
+        yield Doors(
+            transaction=database.transaction,
+            store=store,
+            send_split=dispatch.send_split,
+            probes={
+                "database": database.check,
+                "broker": dispatch.check,
+                "storage": store.check,
+            },
+        )
+    finally:
+        database.dispose()
+
+
+class Services:
+    """The doors, and what one process keeps beside them.
+
+    Calls to storage have threads of their own: slow storage must not take those in which the
+    database answers.
+    """
+
+    def __init__(self, settings: ApiSettings, doors: Doors) -> None:
+        self.settings = settings
+        self.transaction = doors.transaction
+        self.store = doors.store
+        self.send_split = doors.send_split
+        self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
+        self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
+        self._storage_threads = CapacityLimiter(settings.api_storage_threads)
+
+    async def in_storage_thread(
+        self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run a call that talks to storage; it is waited for even when the request is cancelled."""
+        return await anyio.to_thread.run_sync(
+            lambda: function(*args, **kwargs), limiter=self._storage_threads
+        )
+
+
+def limit_database_threads(settings: ApiSettings) -> None:
+    """Let no more threads ask the database than it has connections for; called in the loop.
+
+    Operations that are plain functions run in these threads.
+    """
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    limiter.total_tokens = 3 * settings.api_database_pool_size  # the pool and its overflow

@@ -1,0 +1,43 @@
+"""Every setting of the HTTP API, on top of those of the workers that it dispatches to."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+import workers.settings
+from workers.settings import WorkerSettings, read_settings
+
+# Names that other programs of the project read.
+FOREIGN_PREFIXES = tuple(
+    prefix for prefix in workers.settings.FOREIGN_PREFIXES if prefix != "PAGEFLEET_API_"
+)
+
+
+class ApiSettings(WorkerSettings):
+    """What the API needs: where it listens, what it takes, and how much it does at once."""
+
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(default=8000, ge=0, le=65_535, description="0: any free port")
+    api_max_upload_bytes: int = Field(default=2 * 2**30, ge=1)
+    api_key_cache_s: float = Field(default=10, ge=0, le=30)
+    api_database_pool_size: int = Field(default=4, ge=1, le=64)
+    api_storage_threads: int = Field(default=16, ge=1, le=512)
+    api_shutdown_s: int = Field(default=30, ge=1)
+
+    @model_validator(mode="after")
+    def _check_upload_limit(self) -> Self:
+        if self.api_max_upload_bytes > self.max_file_bytes:
+            raise ValueError(
+                "PAGEFLEET_API_MAX_UPLOAD_BYTES must be at most PAGEFLEET_MAX_FILE_BYTES, else "
+                "a file is taken that no worker opens"
+            )
+        return self
+
+
+def read_api_settings() -> ApiSettings:
+    """Read and check the environment.
+
+    Raises:
+        SettingsError: a value is missing or wrong, or a name is unknown; all are listed.
+    """
+    return read_settings(ApiSettings, foreign_prefixes=FOREIGN_PREFIXES)

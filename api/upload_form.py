@@ -1,0 +1,193 @@
+"""The form of an upload: its file goes on while it arrives, its fields are kept."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from api.errors import ApiError, FieldProblem, InvalidFieldsError
+from api.filenames import MAX_LENGTH, safe_filename
+from api.multipart import FormEvent, FormReader, PartContent, PartEnded, PartStarted
+from db.models import Batch
+from db.states import BatchState
+from workers.ocr.options import OcrOptions
+
+FILE_FIELD = "file"
+FIELDS = frozenset({"options", "batch_id", "priority"})
+MAX_FIELD_BYTES = 64 * 2**10
+# The file is passed on in blocks of this size: few thread switches, and little memory a client.
+WRITE_BYTES = 2**20
+# What a body may have beside its file: boundaries, headers, the other fields.
+FORM_OVERHEAD_BYTES = 2**20
+
+Priority = Literal["interactive", "bulk"]
+
+
+class UploadFields(BaseModel):
+    """The fields beside the file; ``options`` are those that were given, and no others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    options: dict[str, Any] = Field(default_factory=dict)
+    batch_id: UUID | None = None
+    priority: Priority | None = None
+
+
+@dataclass(slots=True)
+class _FormInProgress:
+    """What has been read so far; ``pending`` are bytes of the file that are not passed on yet."""
+
+    pending: bytearray = field(default_factory=bytearray)
+    filename: str | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    _name: str = ""
+    _value: bytearray = field(default_factory=bytearray)
+
+    def take(self, event: FormEvent) -> None:
+        match event:
+            case PartStarted():
+                self._start(event)
+            case PartContent(content) if self._name == FILE_FIELD:
+                self.pending += content
+            case PartContent(content):
+                self._value += content
+                if len(self._value) > MAX_FIELD_BYTES:
+                    raise InvalidFieldsError(
+                        FieldProblem(self._name, f"has more than {MAX_FIELD_BYTES:,} bytes")
+                    )
+            case PartEnded() if self._name != FILE_FIELD:
+                self._end_field()
+
+    def take_pending(self) -> bytes:
+        block = bytes(self.pending)
+        self.pending.clear()
+        return block
+
+    def _start(self, part: PartStarted) -> None:
+        self._name = part.name
+        self._value.clear()
+        if part.name == FILE_FIELD:
+            if self.filename is not None:
+                raise InvalidFieldsError(
+                    FieldProblem(FILE_FIELD, "is there twice; send one document a request")
+                )
+            if part.filename is None:
+                raise InvalidFieldsError(
+                    FieldProblem(FILE_FIELD, "has no file name; send it as a file")
+                )
+            self.filename = safe_filename(part.filename)
+            if len(self.filename) > MAX_LENGTH:
+                raise InvalidFieldsError(
+                    FieldProblem(FILE_FIELD, f"has a name of more than {MAX_LENGTH} characters")
+                )
+        elif part.name not in FIELDS:
+            # The name itself may be anything, and is not repeated.
+            raise InvalidFieldsError(
+                FieldProblem(
+                    "?", f"is unknown; known are {FILE_FIELD}, {', '.join(sorted(FIELDS))}"
+                )
+            )
+        elif part.name in self.fields:
+            raise InvalidFieldsError(FieldProblem(part.name, "is there twice"))
+
+    def _end_field(self) -> None:
+        try:
+            self.fields[self._name] = self._value.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidFieldsError(FieldProblem(self._name, "is not UTF-8")) from error
+
+
+async def receive_form(
+    blocks: AsyncIterator[bytes],
+    content_type: str | None,
+    *,
+    write: Callable[[bytes], Awaitable[None]],
+    max_file_bytes: int,
+) -> tuple[str, UploadFields]:
+    """Read a whole upload, and return the safe name of its file and its fields.
+
+    Args:
+        blocks: the body as it arrives.
+        content_type: the header of the request.
+        write: takes the bytes of the file, in order, in blocks of about ``WRITE_BYTES``.
+        max_file_bytes: the limit that ``write`` keeps; the rest of the body is limited to
+            ``FORM_OVERHEAD_BYTES`` here.
+
+    Raises:
+        NotAFormError: the request is not a form.
+        MalformedFormError: the body is not the form that the request announces.
+        InvalidFieldsError: a field is unknown, wrong, twice or missing.
+        ApiError: the body is too large.
+    """
+    reader = FormReader(content_type)
+    form = _FormInProgress()
+    size_bytes = 0
+    async for block in blocks:
+        size_bytes += len(block)
+        for event in reader.feed(block):
+            form.take(event)
+        if len(form.pending) >= WRITE_BYTES:
+            await write(form.take_pending())
+        if size_bytes > max_file_bytes + FORM_OVERHEAD_BYTES:
+            raise ApiError("body_too_large")
+    reader.close()
+    if form.pending:
+        await write(form.take_pending())
+    if form.filename is None:
+        raise InvalidFieldsError(
+            FieldProblem(FILE_FIELD, "is missing; send the document as a part of this name")
+        )
+    return form.filename, parse_fields(form.fields)
+
+
+def parse_fields(sent: Mapping[str, str]) -> UploadFields:
+    """Check the fields; an empty one counts as not sent, as HTML forms send it.
+
+    Raises:
+        InvalidFieldsError: one of them is wrong; all problems are listed.
+    """
+    given: dict[str, object] = {name: value for name, value in sent.items() if value}
+    if "options" in given:
+        try:
+            given["options"] = from_json(sent["options"])
+        except ValueError as error:
+            raise InvalidFieldsError(FieldProblem("options", "is not JSON")) from error
+    try:
+        fields = UploadFields.model_validate(given)
+    except ValidationError as error:
+        raise InvalidFieldsError(*_problems_of(error)) from error
+    resolve_options({}, fields.options)
+    return fields
+
+
+def resolve_options(inherited: Mapping[str, Any], given: Mapping[str, Any]) -> OcrOptions:
+    """Return the options of a document; what is given stands above what its batch says.
+
+    Raises:
+        InvalidFieldsError: an option is unknown or has a value that is not allowed.
+    """
+    try:
+        return OcrOptions.model_validate({**inherited, **given})
+    except ValidationError as error:
+        raise InvalidFieldsError(*_problems_of(error, within="options")) from error
+
+
+def require_open(batch: Batch) -> None:
+    """Refuse documents for a batch that takes no more.
+
+    Raises:
+        ApiError: the batch was closed or cancelled.
+    """
+    if batch.state in {BatchState.FINISHED, BatchState.CANCELLED}:
+        raise ApiError("batch_closed")
+
+
+def _problems_of(error: ValidationError, *, within: str = "") -> list[FieldProblem]:
+    """Return what a validation found, without the values that it found wrong."""
+    return [
+        FieldProblem(".".join(filter(None, [within, *map(str, each["loc"])])), each["msg"])
+        for each in error.errors(include_input=False, include_url=False, include_context=False)
+    ]

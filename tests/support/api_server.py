@@ -1,0 +1,176 @@
+"""Run the API for tests: in a thread of the test, or as the process that users run."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from api.services import Doors
+from api.settings import ApiSettings
+from db import api_keys
+from db.engine import Database, Transaction
+from db.models import Document
+from storage.object_store import ObjectStore
+from storage.s3 import S3ObjectStore
+from tests.support.services import S3Bucket
+
+_START_LIMIT_S = 30.0
+_ROOT = Path(__file__).parents[2]
+
+
+@dataclass(slots=True)
+class RecordedDispatch:
+    """Takes the messages that the API sends."""
+
+    sent: list[UUID] = field(default_factory=list)
+
+    def __call__(self, document_id: UUID) -> None:
+        self.sent.append(document_id)
+
+
+@dataclass(slots=True, kw_only=True)
+class ApiDoors:
+    """What the API under test works with; a test may put something failing in any place."""
+
+    transaction: Transaction
+    store: ObjectStore
+    send_split: Callable[[UUID], None]
+
+    @contextmanager
+    def open(self, settings: ApiSettings) -> Iterator[Doors]:
+        del settings
+        yield Doors(
+            # Asked for at each call, so that a test can change them while the API runs.
+            transaction=lambda: self.transaction(),
+            store=self.store,
+            send_split=lambda document_id: self.send_split(document_id),
+            probes={},
+        )
+
+
+def open_store(bucket: S3Bucket, *, endpoint_url: str | None = None) -> S3ObjectStore:
+    return S3ObjectStore(
+        bucket=bucket.name,
+        endpoint_url=endpoint_url or bucket.endpoint_url,
+        region=bucket.region,
+        access_key_id=bucket.access_key_id,
+        secret_access_key=bucket.secret_access_key,
+        attempts=2,
+    )
+
+
+def make_key(database: Database, tenant: str) -> str:
+    with database.transaction() as session:
+        return api_keys.create(session, tenant=tenant, name="test")
+
+
+def documents_in(database: Database) -> list[Document]:
+    with database.transaction() as session:
+        return session.query(Document).order_by(Document.id).all()
+
+
+def keys_in(store: ObjectStore) -> list[str]:
+    return [found.key for found in store.list("")]
+
+
+def client_of(url: str, key: str | None) -> httpx.Client:
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
+
+
+@contextmanager
+def served_in_thread(app: FastAPI) -> Iterator[str]:
+    """Serve an application on a free port; yields its address."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            _wait(lambda: server.started)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def served_in_process(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, **settings: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve the API as users do; yields its address and its process."""
+    port = free_port()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PAGEFLEET_DATABASE_URL": database_url,
+        "PAGEFLEET_REDIS_URL": redis_url,
+        "PAGEFLEET_S3_ENDPOINT_URL": bucket.endpoint_url,
+        "PAGEFLEET_S3_BUCKET": bucket.name,
+        "PAGEFLEET_S3_REGION": bucket.region,
+        "PAGEFLEET_S3_ACCESS_KEY_ID": bucket.access_key_id,
+        "PAGEFLEET_S3_SECRET_ACCESS_KEY": bucket.secret_access_key,
+        "PAGEFLEET_API_PORT": str(port),
+        **settings,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "api.server"],
+        cwd=_ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait(lambda: _is_live(url, process))
+        yield url, process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_port() -> int:
+    """Return a port on which nobody listens at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def wait_until(condition: Callable[[], bool], *, what: str) -> None:
+    """Return when the condition holds.
+
+    Raises:
+        TimeoutError: it does not for too long.
+    """
+    try:
+        _wait(condition)
+    except TimeoutError as error:
+        raise TimeoutError(what) from error
+
+
+def _is_live(url: str, process: subprocess.Popen[str]) -> bool:
+    if process.poll() is not None:
+        raise RuntimeError(f"the API ended:\n{process.communicate()[0]}")
+    try:
+        return httpx.get(f"{url}/livez", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _START_LIMIT_S
+    pause = threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("waited too long")
+        pause.wait(0.05)

@@ -1,0 +1,72 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from api.app import describe_only
+from api.openapi import FROZEN, describe, render
+
+DOCUMENT = describe(describe_only())
+OPERATIONS = {
+    (method, path): operation
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+def references_in(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for value in node.values():
+            yield from references_in(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references_in(value)
+
+
+def test_the_description_is_the_frozen_one() -> None:
+    # After a change that is meant: python -m api.openapi
+    assert render(DOCUMENT) == FROZEN.read_text(encoding="utf-8")
+
+
+def test_the_operations_are_named() -> None:
+    assert {operation["operationId"] for operation in OPERATIONS.values()} == {
+        "submit_document",
+        "read_document",
+        "list_documents",
+        "read_result",
+        "list_pages",
+        "create_batch",
+        "read_batch",
+        "list_batch_documents",
+        "read_liveness",
+        "read_readiness",
+    }
+
+
+def test_every_reference_leads_somewhere() -> None:
+    schemas = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+
+    assert set(references_in(DOCUMENT)) <= schemas
+
+
+@pytest.mark.parametrize(
+    "operation", [key for key in OPERATIONS if key[1].startswith("/v1/")], ids=str
+)
+def test_every_operation_on_data_needs_a_key(operation: tuple[str, str]) -> None:
+    assert OPERATIONS[operation]["security"] == [{"ApiKey": []}]
+    assert "401" in OPERATIONS[operation]["responses"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_every_declared_error_is_a_problem_document(operation: tuple[str, str]) -> None:
+    errors = {
+        status: answer
+        for status, answer in OPERATIONS[operation]["responses"].items()
+        if status >= "400"
+    }
+
+    assert all(
+        list(answer["content"]) == ["application/problem+json"] for answer in errors.values()
+    )

@@ -1,0 +1,61 @@
+import pytest
+from pydantic import ValidationError
+
+from api.settings import ApiSettings, read_api_settings
+from workers.settings import SettingsError
+
+REQUIRED = {
+    "PAGEFLEET_DATABASE_URL": "postgresql://localhost/pagefleet",
+    "PAGEFLEET_REDIS_URL": "redis://localhost",
+    "PAGEFLEET_S3_BUCKET": "pagefleet",
+}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in REQUIRED.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_settings_of_the_api_come_from_their_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_API_PORT", "0")
+    monkeypatch.setenv("PAGEFLEET_API_MAX_UPLOAD_BYTES", "1000")
+
+    settings = read_api_settings()
+
+    assert (settings.api_port, settings.api_max_upload_bytes) == (0, 1_000)
+
+
+def test_a_misspelt_setting_of_the_api_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEFLEET_API_PROT", "80")
+
+    with pytest.raises(SettingsError, match="PAGEFLEET_API_PROT"):
+        read_api_settings()
+
+
+def test_an_upload_limit_above_what_workers_open_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_MAX_FILE_BYTES", "1000")
+
+    with pytest.raises(SettingsError, match="PAGEFLEET_API_MAX_UPLOAD_BYTES"):
+        read_api_settings()
+
+
+def test_passwords_are_not_shown() -> None:
+    settings = ApiSettings(
+        database_url="postgresql://u:hunter2@h/d",  # type: ignore[arg-type] # pydantic converts it
+        redis_url="redis://:hunter2@h",  # type: ignore[arg-type] # pydantic converts it
+        s3_bucket="b",
+    )
+
+    assert "hunter2" not in repr(settings)
+
+
+def test_settings_do_not_change() -> None:
+    settings = read_api_settings()
+
+    with pytest.raises(ValidationError):
+        settings.api_port = 1
