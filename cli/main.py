@@ -16,6 +16,7 @@ from cli.flower import flower
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
+from cli.stack.commands import down, up
 from cli.status import status
 from cli.worker import worker
 
@@ -83,7 +84,7 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
+for _command in (up, down, ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")
