@@ -79,6 +79,22 @@ def test_a_blank_page_has_a_result_without_lines() -> None:
     assert result.crops_found == 0
 
 
+class SilentReader(InkReader):
+    """Sees nothing but blanks."""
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().run(np.zeros_like(batch))
+
+
+def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
+    result = read_one(engine(reader=SilentReader()), page_of("A"))
+
+    assert isinstance(result, PageResult)
+    assert result.lines == ()
+    assert (result.crops_found, result.crops_kept) == (1, 1)
+    assert result.mean_confidence is None
+
+
 def test_pages_come_back_in_order_and_failures_pass_through() -> None:
     failure = PageFailure(1, "damaged", "…")
     pages = [page_of("A"), failure, page_of("B", page_index=2), page_of("C", page_index=3)]
