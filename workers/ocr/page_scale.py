@@ -118,5 +118,4 @@ def _glyph_heights(window: NDArray[np.uint8]) -> NDArray[np.int32]:
         & (widths <= heights * 4)
         & (areas * 10 >= heights * widths)
     )
-    glyph_heights: NDArray[np.int32] = heights[is_glyph]
-    return glyph_heights
+    return np.asarray(heights[is_glyph], dtype=np.int32)
