@@ -122,6 +122,10 @@ class ChildServer(ABC):
         """Return how the server ended; None while it runs."""
         return self._running().exit_code()
 
+    def kill(self) -> None:
+        """End the server as a crash would; ``restart`` brings it back."""
+        self._running().kill()
+
     def restart(self, timeout_s: float = 30.0) -> None:
         """Run a server that died again, at the same address.
 

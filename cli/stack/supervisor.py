@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cli.stack.errors import StackError
+from cli.stack.errors import StackError, raise_if_set
 
 READY_TIMEOUT_S = 120.0  # a first start imports everything, on a machine that does other things
 _POLL_S = 0.2
@@ -76,11 +76,13 @@ class Supervisor:
 
         Raises:
             StackError: one of it does not; what was started stays to be stopped.
+            StackStoppedError: everything is to end.
         """
         watched: list[_Watched] = []
         self._groups.append(watched)
         started_at_s = self._clock()
         for supervised in group:
+            raise_if_set(self._stop)
             supervised.start()
             watched.append(_Watched(supervised, running_since_s=self._clock()))
         for each in watched:
