@@ -52,7 +52,9 @@ class PdfSource:
         mupdf.fz_set_error_callback(_ignore)
         mupdf.fz_set_warning_callback(_ignore)
         try:
-            self._document = pymupdf.open(path, filetype="pdf")
+            # By descriptor: MuPDF takes names in UTF-8 only, and a file's name may be any bytes.
+            with path.open("rb") as stream:
+                self._document = pymupdf.open(f"/dev/fd/{stream.fileno()}", filetype="pdf")
         except _MUPDF_ERRORS as error:
             raise UnreadableDocumentError(
                 "The PDF is damaged and cannot be repaired. Export or scan it again."

@@ -18,10 +18,20 @@ def store() -> RefusingObjectStore:
 
 
 @pytest.fixture
+def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process's Celery application send to the real broker, whose address is fixed."""
+    monkeypatch.setenv("PAGEFLEET_REDIS_URL", redis_url)
+    monkeypatch.setenv("PAGEFLEET_DATABASE_URL", database_url)
+    monkeypatch.setenv("PAGEFLEET_S3_BUCKET", "pagefleet")
+
+
+@pytest.fixture
 def pipeline(
-    database_url: str, redis_environment: None, store: RefusingObjectStore, tmp_path: Path
+    database_url: str,
+    broker: None,  # noqa: ARG001 - it has to be there
+    store: RefusingObjectStore,
+    tmp_path: Path,
 ) -> Iterator[Pipeline]:
-    del redis_environment
     database = Database(database_url)
     source_file = SourceFile(store, folder=tmp_path)
     rules = WorkRules(

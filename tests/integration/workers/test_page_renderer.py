@@ -198,6 +198,15 @@ def test_a_relative_path_is_the_callers(
     assert renderer.open(Path("document.pdf")).page_count == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["K\u00e4fer \u6587.pdf", os.fsdecode(b"l\xe9gende.pdf")], ids=ascii
+)
+def test_a_file_may_have_any_name(renderer: PageRenderer, tmp_path: Path, name: str) -> None:
+    renderer.open(written(tmp_path, grey_pages([10]), name))
+
+    assert grey_of(renderer.render(0, dpi=72)) == 10
+
+
 def test_a_password_reaches_the_document(renderer: PageRenderer, encrypted: Path) -> None:
     with pytest.raises(EncryptedDocumentError):
         renderer.open(encrypted)

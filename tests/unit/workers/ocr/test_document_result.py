@@ -111,7 +111,7 @@ def test_the_schema_has_every_option() -> None:
     assert set(SCHEMA["properties"]["options"]["properties"]) == set(OcrOptions.model_fields)
 
 
-def undescribed(node: Any, path: str) -> list[str]:  # noqa: ANN401  any JSON
+def undescribed(node: Any, path: str) -> list[str]:
     """Return the paths of properties without a description of their own or of their reference."""
     if isinstance(node, list):
         return [name for i, each in enumerate(node) for name in undescribed(each, f"{path}/{i}")]
