@@ -7,7 +7,7 @@ import numpy as np
 
 def normalized(text: str) -> str:
     """Fold what is not an error: forms of a character, white space, the long s of old print."""
-    folded = unicodedata.normalize("NFKC", text.replace("ſ", "s").replace("¬", "-"))
+    folded = unicodedata.normalize("NFKC", text.replace("\u017f", "s").replace("\u00ac", "-"))
     return " ".join(folded.split())
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.support.models import CHECKOUT
@@ -71,6 +72,14 @@ def test_an_input_that_the_model_refuses_is_an_inference_error(bundle: ModelBund
 def test_a_device_that_does_not_exist_is_refused(bundle: ModelBundle) -> None:
     with pytest.raises(ProviderUnavailableError, match="tpu"):
         OnnxSession(bundle.recognition_path, device="tpu")  # type: ignore[arg-type]  the point
+
+
+def test_a_gpu_that_this_onnxruntime_cannot_use_is_refused(bundle: ModelBundle) -> None:
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this onnxruntime has a CUDA provider")
+
+    with pytest.raises(ProviderUnavailableError, match="extra `gpu`"):
+        OnnxSession(bundle.recognition_path, device="cuda")
 
 
 # In a process of its own: the arena is shared by the process, and so would be its limit.

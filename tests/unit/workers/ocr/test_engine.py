@@ -79,6 +79,22 @@ def test_a_blank_page_has_a_result_without_lines() -> None:
     assert result.crops_found == 0
 
 
+class SilentReader(InkReader):
+    """Sees nothing but blanks."""
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().run(np.zeros_like(batch))
+
+
+def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
+    result = read_one(engine(reader=SilentReader()), page_of("A"))
+
+    assert isinstance(result, PageResult)
+    assert result.lines == ()
+    assert (result.crops_found, result.crops_kept) == (1, 1)
+    assert result.mean_confidence is None
+
+
 def test_pages_come_back_in_order_and_failures_pass_through() -> None:
     failure = PageFailure(1, "damaged", "…")
     pages = [page_of("A"), failure, page_of("B", page_index=2), page_of("C", page_index=3)]
@@ -193,25 +209,33 @@ def test_a_poisoned_context_in_recognition_ends_the_run() -> None:
         list(engine(reader=poisoned(InkReader())).read_pages(PAGES))
 
 
-class UpsideReader(InkReader):
-    """Is surer of crops that are wider than high, as a reader of whole lines is."""
+class SidewaysReader(InkReader):
+    """Is surer of the wider of two crops, and reads it as two letters or as one."""
+
+    def __init__(self, *, letter_count: int) -> None:
+        super().__init__()
+        self._letter_count = letter_count
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        output = super().run(batch)
-        return output * np.float32(1.0 if batch.shape[3] > 64 else 0.5)
+        output = super().run(batch) * np.float32(1.0 if batch.shape[3] > 64 else 0.5)
+        if batch.shape[3] > 64 and self._letter_count == 2:
+            output[:, output.shape[1] // 2] = np.eye(output.shape[2], dtype=np.float32)[0]
+        return output
 
 
-def test_a_tall_line_is_read_in_the_way_that_is_more_certain() -> None:
+@pytest.mark.parametrize(("letter_count", "angle_deg"), [(2, 90), (1, 0)])
+def test_a_tall_shape_is_a_line_when_two_letters_are_read_in_it(
+    letter_count: int, angle_deg: float
+) -> None:
     pixels = np.full((300, 300, 3), 255, dtype=np.uint8)
     pixels[100:190, 100:130] = gray_of("A")
     page = PageImage(0, pixels, dpi=200.0)
 
-    result = read_one(engine(reader=UpsideReader()), page)
+    result = read_one(engine(reader=SidewaysReader(letter_count=letter_count)), page)
 
     assert isinstance(result, PageResult)
-    assert result.crops_kept == 1
-    assert result.lines[0].quad.angle_deg == pytest.approx(90, abs=1)
-    assert result.lines[0].confidence == pytest.approx(0.75)
+    assert result.crops_kept == len(result.lines) == 1
+    assert result.lines[0].quad.angle_deg == pytest.approx(angle_deg, abs=1)
 
 
 def test_warming_up_runs_both_models() -> None:
