@@ -55,7 +55,7 @@ class Fleet:
     def start(self, name: str, *arguments: str, **settings: str) -> None:
         """Start one process; ``settings`` are variables of its own."""
         with (self.logs / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
+            self._processes[name] = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-m", "cli", *arguments],
                 env={**self.environment, **settings},
                 stdin=subprocess.DEVNULL,
