@@ -35,6 +35,15 @@ class PageRecord:
     values: Mapping[str, Any]
 
 
+def list_of_document(session: Session, document_id: UUID) -> Sequence[Chunk]:
+    """Return all chunks of a document, generation by generation, in page order."""
+    return session.scalars(
+        select(Chunk)
+        .where(Chunk.document_id == document_id)
+        .order_by(Chunk.generation, Chunk.page_start)
+    ).all()
+
+
 def claim(
     session: Session, chunk_id: UUID, *, worker: str, lease_s: float, max_attempts: int
 ) -> ChunkClaim | None:

@@ -130,16 +130,18 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
 
 
 def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageImage | PageFailure]:
+    remaining = list(work.page_indexes)
     try:
         renderer.open(path)
+        for page in renderer.pages(work.page_indexes, dpi=work.options.dpi):
+            remaining.remove(page.page_index)
+            yield page
     except DocumentError as error:
-        # The split opened this file, so the reader died or ran out of time on it just now; each
-        # page of this chunk says so, and the chunks before and after are not touched.
+        # The split opened this file, so its reader died or ran out of time on it just now. The
+        # pages that are left say so; those before, and the other chunks, are not touched.
         failure = failures.classify(error)
-        for page_index in work.page_indexes:
+        for page_index in remaining:
             yield PageFailure(page_index, failure.code, failure.sentence)
-        return
-    yield from renderer.pages(work.page_indexes, dpi=work.options.dpi)
 
 
 def _while_held(

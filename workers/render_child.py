@@ -95,6 +95,8 @@ def main() -> None:
     """Serve until standard input ends."""
     config = json.loads(sys.argv[1])
     requests, answers = _take_protocol_pipes()
+    # An import past the size limit would leave a cut .pyc behind, which breaks every later import.
+    sys.dont_write_bytecode = True
     _limit_itself(memory_bytes=config["memory_bytes"], parent_pid=config["parent_pid"])
     child = _Child(
         limits=SourceLimits(

@@ -11,9 +11,9 @@ from storage.s3 import S3ObjectStore
 from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.devices import Device
-from workers.ocr.bundle import load_bundle
-from workers.ocr.engine import EngineOptions, OcrEngine
-from workers.page_renderer import PageRenderer, RenderLimits
+from workers.engine_setup import make_engine, render_limits
+from workers.ocr.engine import OcrEngine
+from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
@@ -67,34 +67,6 @@ def make_store(settings: WorkerSettings) -> S3ObjectStore:
         access_key_id=settings.s3_access_key_id,
         secret_access_key=secret.get_secret_value() if secret else None,
         checksums=settings.s3_checksums,
-    )
-
-
-def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
-    """Load and check the models, and make the engine that runs them on ``device``."""
-    bundle = load_bundle(settings.models_dir, settings.models_bundle)
-    return OcrEngine(
-        bundle,
-        EngineOptions(
-            device=device.kind,
-            rec_chunk_size=settings.rec_chunk_size,
-            max_minibatch_px_columns=settings.rec_minibatch_px_columns,
-            max_crops=settings.max_crops_per_page,
-            threads=settings.ocr_threads,
-        ),
-    )
-
-
-def render_limits(settings: OcrSettings) -> RenderLimits:
-    """Return the limits of the render child."""
-    return RenderLimits(
-        max_pixels=settings.render_max_pixels,
-        max_pages=settings.max_pages,
-        max_file_bytes=settings.max_file_bytes,
-        page_timeout_s=settings.render_page_timeout_s,
-        open_timeout_s=settings.render_open_timeout_s,
-        memory_bytes=settings.render_memory_bytes,
-        pages_per_child=settings.render_pages_per_child,
     )
 
 

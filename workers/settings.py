@@ -18,7 +18,13 @@ from pydantic_settings import (
 
 PREFIX = "PAGEFLEET_"
 # Names that other programs of the project read; here they are known, and not ours.
-FOREIGN_PREFIXES = ("PAGEFLEET_API_", "PAGEFLEET_STACK_", "PAGEFLEET_TEST_")
+FOREIGN_PREFIXES = (
+    "PAGEFLEET_API_",
+    "PAGEFLEET_CLIENT_",
+    "PAGEFLEET_FLOWER_",
+    "PAGEFLEET_STACK_",
+    "PAGEFLEET_TEST_",
+)
 
 
 class SettingsError(Exception):

@@ -25,19 +25,26 @@ class SourceFile:
             ObjectCorruptError: the bytes are not those that were accepted.
             StorageError: the store does not hand them out.
         """
-        path = Path(self._folder.name) / "source"
+        path = Path(self._folder.name) / str(document_id)
         if document_id == self._document_id:
             return path
-        self._document_id = None
+        self._forget()
         digest = hashlib.sha256()
+        # A name of its own for every fetch: the render child may still hold the file before.
         with path.open("wb") as file:
             for part in self._store.stream(keys.source_key(document_id)):
                 digest.update(part)
                 file.write(part)
         if digest.hexdigest() != sha256:
+            path.unlink()
             raise ObjectCorruptError(f"the source of document {document_id} is not what was put")
         self._document_id = document_id
         return path
+
+    def _forget(self) -> None:
+        if self._document_id is not None:
+            (Path(self._folder.name) / str(self._document_id)).unlink(missing_ok=True)
+        self._document_id = None
 
     def close(self) -> None:
         """Remove the local copy."""

@@ -55,6 +55,8 @@ class DetectionModel(_Manifest):
         pixel_threshold: a pixel above this belongs to a text region.
         box_threshold: least detection score of a quad.
         unclip_ratio: how far a region is grown back; see ``geometry.unclipped_size``.
+        dilation_px: see ``text_regions.find_text_regions``. How these five were chosen stands in
+            docs/detection-parameters.md.
     """
 
     file: BundleFile
@@ -64,6 +66,7 @@ class DetectionModel(_Manifest):
     pixel_threshold: Fraction
     box_threshold: Fraction
     unclip_ratio: float = Field(gt=0)
+    dilation_px: int = Field(ge=1, le=5)
 
 
 class RecognitionModel(_Manifest):

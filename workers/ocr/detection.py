@@ -61,6 +61,7 @@ class Detector:
             pixel_threshold=self._model.pixel_threshold,
             box_threshold=self._model.box_threshold,
             unclip_ratio=self._model.unclip_ratio,
+            dilation_px=self._model.dilation_px,
         )
         detections = []
         for region in regions:

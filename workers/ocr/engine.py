@@ -6,34 +6,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from workers.ocr.bundle import ModelBundle
-from workers.ocr.crops import Crop, cut_crop, reading_quads, select_detections
-from workers.ocr.detection import Detection, Detector
-from workers.ocr.errors import InferenceError, OcrError, PoisonedContextError
-from workers.ocr.geometry import Quad
+from workers.ocr.crops import cut_crop, reading_quads, select_detections
+from workers.ocr.detection import Detector
+from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Device, OnnxSession, Session
-from workers.ocr.order import order_lines
+from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure, page_outcome
 from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.recognition import RecognitionLimits, RecognizedLine, Recognizer
-from workers.ocr.result import Block, PageResult, StageSeconds, TextLine, Word
+from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.result import PageResult
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
-from workers.ocr.words import place_words
 
-# On a CPU the arithmetic is the limit and larger minibatches only leave the caches: see
-# ARCHITECTURE.md for the figures.
+# On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
+# 480 px together take 27, 29, 29 and 30 ms a crop. And onnxruntime's last bits differ between
+# minibatch sizes (up to 1.4e-6), so one size also keeps confidences the same to the byte.
 _CPU_MINIBATCH_CROPS: Final = 1
 # Recognition waits for this many pages, or this many bytes of crops, whichever comes first. A
 # CPU gains nothing from waiting.
 _CUDA_WINDOW_PAGES: Final = 16
 _CPU_WINDOW_PAGES: Final = 1
 _WINDOW_BYTES: Final = 64 << 20
-# For the user; what the runtime said stays in the error that a caller may log.
-_MESSAGES: Final = {
-    "gpu_out_of_memory": (
-        "The page needs more memory than the device has left; process it with fewer workers on"
-        " the device, or at a lower resolution."
-    ),
-    "internal": "The page could not be recognized because of an internal error.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +44,6 @@ class EngineOptions:
     max_crops: int = 2_000
     threads: int = 1
     device: Device = "cpu"
-
-
-@dataclass(slots=True)
-class _PendingLine:
-    """A detected line and the crops that read it in the ways it may be read."""
-
-    detection: Detection
-    crops: list[Crop]
-
-
-@dataclass(slots=True)
-class _PendingPage:
-    """A page between detection and recognition; its pixels are gone already."""
-
-    page_index: int
-    width_px: int
-    height_px: int
-    dpi: float
-    rotation_deg: int
-    crops_found: int
-    lines: list[_PendingLine]
-    render_s: float
-    detect_s: float
-
-    @property
-    def crops(self) -> list[Crop]:
-        return [crop for line in self.lines for crop in line.crops]
 
 
 class OcrEngine:
@@ -147,19 +111,19 @@ class OcrEngine:
 
         A ``PoisonedContextError`` passes through: this process must end.
         """
-        window: list[_PendingPage | PageFailure] = []
+        window: list[PendingPage | PageFailure] = []
         window_bytes = 0
         for page in pages:
             pending = page if isinstance(page, PageFailure) else self._detect(page)
             window.append(pending)
-            if isinstance(pending, _PendingPage):
+            if isinstance(pending, PendingPage):
                 window_bytes += sum(crop.pixels.nbytes for crop in pending.crops)
             if len(window) >= self._window_pages or window_bytes >= _WINDOW_BYTES:
                 yield from self._recognize(window)
                 window, window_bytes = [], 0
         yield from self._recognize(window)
 
-    def _detect(self, page: PageImage) -> _PendingPage | PageFailure:
+    def _detect(self, page: PageImage) -> PendingPage | PageFailure:
         """Find and cut the lines of one page.
 
         Raises:
@@ -171,17 +135,19 @@ class OcrEngine:
         except PoisonedContextError:
             raise
         except InferenceError as exc:
-            return _failure(page.page_index, exc)
+            return page_failure(page.page_index, exc)
         selection = select_detections(detections, self._options.max_crops)
         height_px = self._bundle.manifest.recognition.crop_height_px
-        lines = [
-            _PendingLine(
+        lines = tuple(
+            PendingLine(
                 detection,
-                [cut_crop(page.pixels, quad, height_px) for quad in reading_quads(detection.quad)],
+                tuple(
+                    cut_crop(page.pixels, quad, height_px) for quad in reading_quads(detection.quad)
+                ),
             )
             for detection in selection.kept
-        ]
-        return _PendingPage(
+        )
+        return PendingPage(
             page_index=page.page_index,
             width_px=page.width_px,
             height_px=page.height_px,
@@ -194,11 +160,11 @@ class OcrEngine:
         )
 
     def _recognize(
-        self, window: Sequence[_PendingPage | PageFailure]
+        self, window: Sequence[PendingPage | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         """Read the crops of a window together and give each page its own."""
         started = time.perf_counter()
-        crops = [crop for page in window if isinstance(page, _PendingPage) for crop in page.crops]
+        crops = [crop for page in window if isinstance(page, PendingPage) for crop in page.crops]
         readings = self._recognizer.recognize([crop.pixels for crop in crops])
         # Time is shared out by width, which is what recognition costs.
         columns = sum(crop.pixels.shape[1] for crop in crops)
@@ -212,7 +178,7 @@ class OcrEngine:
             recognize_s = seconds_per_column * sum(
                 crop.pixels.shape[1] for crop in crops[position:stop]
             )
-            yield _page_outcome(page, readings[position:stop], recognize_s)
+            yield page_outcome(page, readings[position:stop], recognize_s)
             position = stop
 
 
@@ -222,62 +188,3 @@ def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session
         for path in (bundle.detection_path, bundle.recognition_path)
     )
     return detection, recognition
-
-
-def _page_outcome(
-    page: _PendingPage, readings: Sequence[RecognizedLine | InferenceError], recognize_s: float
-) -> PageResult | PageFailure:
-    """Make a page's result from its readings; one line that failed fails the page."""
-    lines: list[TextLine] = []
-    remaining = iter(readings)
-    for line in page.lines:
-        best: tuple[Quad, RecognizedLine] | None = None
-        for crop in line.crops:
-            reading = next(remaining)
-            if isinstance(reading, InferenceError):
-                return _failure(page.page_index, reading)
-            if best is None or reading.confidence > best[1].confidence:
-                best = (crop.quad, reading)
-        if best is not None and best[1].text.strip():
-            lines.append(_text_line(*best, line.detection.detection_score))
-    return _page_result(page, lines, recognize_s)
-
-
-def _page_result(page: _PendingPage, lines: Sequence[TextLine], recognize_s: float) -> PageResult:
-    order = order_lines([line.quad for line in lines])
-    blocks = []
-    first = 0
-    for block in order.blocks:
-        blocks.append(Block(tuple(range(first, first + len(block)))))
-        first += len(block)
-    return PageResult(
-        page_index=page.page_index,
-        width_px=page.width_px,
-        height_px=page.height_px,
-        dpi=page.dpi,
-        rotation_deg=page.rotation_deg,
-        skew_deg=order.angle_deg - 90 * round(order.angle_deg / 90),
-        crops_found=page.crops_found,
-        crops_kept=len(page.lines),
-        lines=tuple(lines[position] for position in order.lines),
-        blocks=tuple(blocks),
-        seconds=StageSeconds(page.render_s, page.detect_s, recognize_s),
-    )
-
-
-def _text_line(quad: Quad, reading: RecognizedLine, detection_score: float) -> TextLine:
-    words = tuple(
-        Word(word.text, quad.section(word.start, word.stop).box)
-        for word in place_words(reading.characters, reading.crop_width_px)
-    )
-    return TextLine(
-        text=reading.text.strip(),
-        quad=quad,
-        confidence=reading.confidence,
-        detection_score=detection_score,
-        words=words,
-    )
-
-
-def _failure(page_index: int, error: OcrError) -> PageFailure:
-    return PageFailure(page_index, error.code, _MESSAGES.get(error.code, _MESSAGES["internal"]))

@@ -6,7 +6,6 @@ told apart by message, because their classes changed between versions.
 """
 
 import contextlib
-import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -162,7 +161,8 @@ def inference_error(message: str) -> InferenceError:
 def _runtime(device: Device) -> ModuleType:
     if device not in _PROVIDERS:
         raise ProviderUnavailableError(f"device is cpu or cuda, got {device!r}")
-    ort = importlib.import_module("onnxruntime")
+    import onnxruntime as ort  # noqa: PLC0415 - the device is pinned before the first import
+
     if device == "cuda":
         if _PROVIDERS["cuda"] not in ort.get_available_providers():
             raise ProviderUnavailableError(
@@ -171,7 +171,8 @@ def _runtime(device: Device) -> ModuleType:
             )
         # cuBLAS and cuDNN come as wheels, which the loader does not find by itself.
         ort.preload_dlls()
-    return ort
+    module: ModuleType = ort
+    return module
 
 
 def _session_options(ort: ModuleType, *, threads: int) -> Any:  # noqa: ANN401  onnxruntime is untyped
@@ -229,7 +230,9 @@ def _translated_errors(model_name: str | None = None) -> Iterator[None]:
     Raises:
         ModelFileError: the file is no model.
     """
-    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    from onnxruntime.capi import (  # noqa: PLC0415 - the device is pinned before the first import
+        onnxruntime_pybind11_state as state,
+    )
 
     bad_file = (state.InvalidProtobuf, state.InvalidGraph, state.NoModel, state.NoSuchFile)
     other = (

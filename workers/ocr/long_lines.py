@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.geometry import Span
+from workers.ocr.ink import blank_columns, column_contrast, widest_blank
 from workers.ocr.scripts import is_spaced_script
 
 # Each piece sees this much of its neighbor, more than the widest letter at a height of 48 px.
 OVERLAP_PX: Final = 64
 # A cut is looked for in this many columns before a piece is full.
 _SEARCH_PX: Final = 800
-# A column is blank when its gray values differ by less than this share of the line's own range.
-_BLANK_SHARE: Final = 0.25
 # A blank at least this wide, at a height of 48 px, is a space between words.
 _SPACE_PX: Final = 14
 
@@ -66,16 +64,15 @@ def split_line(pixels: NDArray[np.uint8], max_width_px: int) -> tuple[LinePiece,
     width_px = pixels.shape[1]
     if width_px <= max_width_px:
         return (LinePiece(Span(0, width_px, 0, width_px)),)
-    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.int16)
-    contrast = gray.max(axis=0) - gray.min(axis=0)
-    blank_limit = _BLANK_SHARE * float(contrast.max())
+    contrast = column_contrast(pixels)
+    is_blank = blank_columns(contrast)
     pieces = []
     kept_start = 0
     start = 0
     while width_px - start > max_width_px:
         last = start + max_width_px - OVERLAP_PX
         first = last - _SEARCH_PX
-        offset, blank_px = _choose_cut(contrast[first:last], blank_limit)
+        offset, blank_px = _choose_cut(contrast[first:last], is_blank[first:last])
         cut = first + offset
         pieces.append(LinePiece(Span(start, cut + OVERLAP_PX, kept_start, cut), blank_px))
         kept_start = cut
@@ -111,15 +108,12 @@ def join_pieces(
     return tuple(joined)
 
 
-def _choose_cut(contrast: NDArray[np.int16], blank_limit: float) -> tuple[int, int]:
+def _choose_cut(contrast: NDArray[np.int16], is_blank: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the best column of a range and how wide the blank around it is."""
-    is_blank = contrast < blank_limit
-    edges = np.flatnonzero(np.diff(np.r_[False, is_blank, False].astype(np.int8)))
-    starts, stops = edges[::2], edges[1::2]
-    if starts.size == 0:
+    blank = widest_blank(is_blank)
+    if blank is None:
         return int(np.argmin(contrast)), 0
-    widest = int(np.argmax(stops - starts))
-    return int(starts[widest] + stops[widest]) // 2, int(stops[widest] - starts[widest])
+    return sum(blank) // 2, blank[1] - blank[0]
 
 
 def _space_at_cut(

@@ -49,11 +49,12 @@ class PdfSource:
             EncryptedDocumentError: the password is missing or wrong.
             EmptyDocumentError: a sound PDF without pages.
         """
-        self._complaints: list[str] = []
-        mupdf.fz_set_error_callback(self._complaints.append)
+        mupdf.fz_set_error_callback(_ignore)
         mupdf.fz_set_warning_callback(_ignore)
         try:
-            self._document = pymupdf.open(path, filetype="pdf")
+            # By descriptor: MuPDF takes names in UTF-8 only, and a file's name may be any bytes.
+            with path.open("rb") as stream:
+                self._document = pymupdf.open(f"/dev/fd/{stream.fileno()}", filetype="pdf")
         except _MUPDF_ERRORS as error:
             raise UnreadableDocumentError(
                 "The PDF is damaged and cannot be repaired. Export or scan it again."
@@ -94,11 +95,19 @@ class PdfSource:
             )
         raise EmptyDocumentError("The PDF has no pages.")
 
+    def _load(self, page_index: int) -> pymupdf.Page:
+        page: pymupdf.Page = self._document.load_page(page_index)
+        # MuPDF makes an empty page of a missing object.
+        if self._document.xref_object(page.xref) == "null":
+            raise DamagedPageError("The page is missing from the file.")
+        return page
+
     def render(self, page_index: int, *, dpi: float, max_pixels: int) -> PageImage:
         """Return one upright page; the protocol says more.
 
-        An image that MuPDF cannot decode is left out by it. On a page with text the rest is worth
-        reading; a page that consists of images has lost its content then, and fails.
+        An image that MuPDF cannot decode is left out by it. Where the page has visible text, the
+        rest is worth reading; else it has lost its content, and fails, so that nobody takes it for
+        a blank page.
 
         Raises:
             DamagedPageError: MuPDF cannot load the page, or cannot decode what it consists of.
@@ -106,18 +115,17 @@ class PdfSource:
             MemoryError: MuPDF could not allocate.
         """
         started = time.perf_counter()
+        complaints: list[str] = []
         try:
-            page = self._document.load_page(page_index)
-            self._complaints.clear()
+            page = self._load(page_index)
+            mupdf.fz_set_error_callback(complaints.append)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
             zoom = page_dpi / _PT_PER_INCH
             pixmap = page.get_pixmap(
                 matrix=pymupdf.Matrix(zoom, zoom), colorspace=pymupdf.csRGB, alpha=False
             )
-            if self._complaints and not _draws_text(page):
-                raise DamagedPageError(
-                    "The images that this page consists of are damaged and cannot be decoded."
-                )
+            if complaints and not _draws_text(page):
+                raise DamagedPageError("What this page consists of is damaged and cannot be drawn.")
             rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
             # A copy, since MuPDF frees the samples together with the pixmap.
             pixels = rows[:, : pixmap.w * 3].reshape(pixmap.h, pixmap.w, 3).copy()
@@ -128,6 +136,7 @@ class PdfSource:
         except _MUPDF_ERRORS as error:
             raise DamagedPageError("The page is damaged and cannot be rendered.") from error
         finally:
+            mupdf.fz_set_error_callback(_ignore)
             # The store keeps decoded images and fonts. Emptied, memory does not grow with the pages
             # and a broken image complains on every page that shows it, not on the first alone.
             pymupdf.TOOLS.store_shrink(100)
@@ -176,4 +185,4 @@ def _draws_text(page: pymupdf.Page) -> bool:
 
 
 def _ignore(_message: str) -> None:
-    """Take MuPDF's warnings: what it could mend is no news."""
+    """Keep MuPDF's messages off standard error: what it could mend is no news."""

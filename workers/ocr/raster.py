@@ -9,7 +9,12 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, JpegImagePlugin
+from PIL import ExifTags, Image, ImageFile
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 from workers.ocr.errors import (
     DamagedPageError,
@@ -30,12 +35,14 @@ _PLAUSIBLE_DPI: Final = (50.0, 1200.0)
 _MAX_ASPECT_ERROR: Final = 1.05
 _JPEG_REDUCTIONS: Final = (2, 4, 8)
 
-_PILLOW_FORMATS: Final = {
-    MediaType.PNG: "PNG",
-    MediaType.JPEG: "JPEG",
-    MediaType.TIFF: "TIFF",
-    MediaType.WEBP: "WEBP",
-    MediaType.BMP: "BMP",
+# Named, instead of Image.open: that one also loads plugins by the file's name, and has a pixel cap
+# of its own, which comes before a JPEG can be asked for less.
+_READERS: Final[dict[MediaType, type[ImageFile.ImageFile]]] = {
+    MediaType.PNG: PngImageFile,
+    MediaType.JPEG: JpegImageFile,
+    MediaType.TIFF: TiffImageFile,
+    MediaType.WEBP: WebPImageFile,
+    MediaType.BMP: BmpImageFile,
 }
 # EXIF orientation → (how the stored image is turned upright, degrees clockwise in that).
 _TURNS: Final = {
@@ -68,9 +75,6 @@ class RasterSource:
         Raises:
             UnreadableDocumentError: the headers are damaged.
         """
-        # Pillow's own cap is an error at 179 million pixels, before a JPEG can be asked for less;
-        # max_pixels of render() is the cap here, checked before anything is decoded.
-        Image.MAX_IMAGE_PIXELS = None
         self.media_type = media_type
         self._path = path
         with _translated(UnreadableDocumentError, "The image's header is damaged. Scan it again."):
@@ -84,8 +88,8 @@ class RasterSource:
     def __exit__(self, *exc_info: object) -> None:
         """Nothing stays open between pages."""
 
-    def _open(self) -> Image.Image:
-        return Image.open(self._path, formats=[_PILLOW_FORMATS[self.media_type]])
+    def _open(self) -> ImageFile.ImageFile:
+        return _READERS[self.media_type](self._path)
 
     def _count_pages(self, max_pages: int) -> int:
         if self.media_type is not MediaType.TIFF:
@@ -178,7 +182,7 @@ def _reduce_to_fit(image: Image.Image, max_pixels: int) -> int:
     width_px, height_px = image.size
     if width_px * height_px <= max_pixels:
         return 1
-    if isinstance(image, JpegImagePlugin.JpegImageFile):
+    if isinstance(image, JpegImageFile):
         for reduction in _JPEG_REDUCTIONS:
             if -(-width_px // reduction) * -(-height_px // reduction) <= max_pixels:
                 image.draft(None, (width_px // reduction, height_px // reduction))

@@ -33,15 +33,9 @@ class RecognitionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RecognizedLine:
-    """What one crop says.
-
-    Attributes:
-        characters: in reading order, in pixels of the crop.
-        crop_width_px: of the crop, without padding.
-    """
+    """What one crop says: its characters in reading order, in pixels of the crop."""
 
     characters: tuple[PlacedCharacter, ...]
-    crop_width_px: int
 
     @property
     def text(self) -> str:
@@ -105,7 +99,7 @@ class Recognizer:
         parts: dict[int, list[tuple[LinePiece, _Reading]]] = defaultdict(list)
         for unit, reading in zip(units, readings, strict=True):
             parts[unit.crop_index].append((unit.piece, reading))
-        return [_join(parts[index], crop.shape[1]) for index, crop in enumerate(crops)]
+        return [_join(parts[index]) for index in range(len(crops))]
 
     def warm_up(self) -> None:
         """Run once on an empty input; an ``InferenceError`` of the runtime passes through."""
@@ -190,11 +184,11 @@ class Recognizer:
 
 
 def _join(
-    parts: Sequence[tuple[LinePiece, _Reading]], crop_width_px: int
+    parts: Sequence[tuple[LinePiece, _Reading]],
 ) -> RecognizedLine | InferenceError:
     readings = []
     for _, reading in parts:
         if isinstance(reading, InferenceError):
             return reading
         readings.append(reading)
-    return RecognizedLine(join_pieces([piece for piece, _ in parts], readings), crop_width_px)
+    return RecognizedLine(join_pieces([piece for piece, _ in parts], readings))

@@ -29,6 +29,7 @@ def find_text_regions(
     pixel_threshold: float,
     box_threshold: float,
     unclip_ratio: float,
+    dilation_px: int,
 ) -> list[TextRegion]:
     """Find the text regions of a probability map.
 
@@ -37,6 +38,8 @@ def find_text_regions(
         pixel_threshold: a pixel above it belongs to a region.
         box_threshold: least mean probability inside a region's rectangle.
         unclip_ratio: how far a region is grown back.
+        dilation_px: regions are first grown by a square of this side, which closes the gaps
+            between the letters of a line; 1 for none.
 
     Returns:
         Regions in the order of their first pixels from the top; empty on a blank map.
@@ -46,6 +49,9 @@ def find_text_regions(
         section 3.5.
     """
     text_mask = (probability_map > pixel_threshold).astype(np.uint8)
+    if dilation_px > 1:
+        square = np.ones((dilation_px, dilation_px), dtype=np.uint8)
+        text_mask = np.asarray(cv2.dilate(text_mask, square), dtype=np.uint8)
     regions = []
     for outline in _outer_outlines(text_mask):
         center, size, angle_deg = cv2.minAreaRect(outline)

@@ -1,8 +1,8 @@
 """Words of a text line and where they stand, from the places of its characters.
 
-A recognizer's output steps mark the middle of a letter, not its edges, so edges are put half way
-between neighbors. A word is what stands between spaces; Chinese and Japanese, which write none,
-give a word per character, because any longer cut would be a guess.
+A recognizer's output steps mark the middle of a letter, not its edges, so edges are put where the
+ink between two words ends. A word is what stands between spaces; Chinese and Japanese, which write
+none, give a word per character, because any longer cut would be a guess.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
+from workers.ocr.ink import widest_blank
 from workers.ocr.long_lines import PlacedCharacter
 from workers.ocr.scripts import is_spaced_script
 
@@ -25,28 +27,37 @@ class PlacedWord:
 
 
 def place_words(
-    characters: Sequence[PlacedCharacter], crop_width_px: int
+    characters: Sequence[PlacedCharacter], is_blank: NDArray[np.bool_]
 ) -> tuple[PlacedWord, ...]:
     """Group a line's characters into words.
 
     Args:
         characters: in reading order, crop pixels.
-        crop_width_px: of the line's crop, without padding.
+        is_blank: (W,) which columns of the line's crop, without padding, hold no ink.
 
     Returns:
         Words in reading order, none of them empty; neighbors may touch but not overlap.
     """
-    words: list[PlacedWord] = []
-    pitch_px = _pitch_px(characters, crop_width_px)
-    for first, stop in _word_ranges(characters):
-        before = characters[first - 1].center_px if first > 0 else -np.inf
-        after = characters[stop].center_px if stop < len(characters) else np.inf
-        left, right = characters[first].center_px, characters[stop - 1].center_px
-        start_px = max(left - pitch_px / 2, (before + left) / 2, 0.0)
-        stop_px = min(right + pitch_px / 2, (right + after) / 2, float(crop_width_px))
-        text = "".join(character.text for character in characters[first:stop])
-        words.append(_placed(text, start_px / crop_width_px, stop_px / crop_width_px))
-    return tuple(words)
+    width_px = is_blank.size
+    ranges = _word_ranges(characters)
+    centers = [character.center_px for character in characters]
+    edges_px = [
+        _outer_edge(centers, is_blank, at_start=True),
+        *(
+            edge
+            for (_, left_stop), (right_start, _) in pairwise(ranges)
+            for edge in _edges_between(centers[left_stop - 1], centers[right_start], is_blank)
+        ),
+        _outer_edge(centers, is_blank, at_start=False),
+    ]
+    return tuple(
+        _placed(
+            "".join(character.text for character in characters[start:stop]),
+            edges_px[2 * position] / width_px,
+            edges_px[2 * position + 1] / width_px,
+        )
+        for position, (start, stop) in enumerate(ranges)
+    )
 
 
 def _word_ranges(characters: Sequence[PlacedCharacter]) -> list[tuple[int, int]]:
@@ -70,14 +81,32 @@ def _word_ranges(characters: Sequence[PlacedCharacter]) -> list[tuple[int, int]]
     return ranges
 
 
-def _pitch_px(characters: Sequence[PlacedCharacter], crop_width_px: int) -> float:
-    """Return the usual distance between two characters' centers."""
-    distances = [
-        right.center_px - left.center_px
-        for left, right in pairwise(characters)
-        if not (left.text.isspace() or right.text.isspace())
-    ]
-    return float(np.median(distances)) if distances else crop_width_px / max(len(characters), 1)
+def _edges_between(
+    left_px: float, right_px: float, is_blank: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return where the left word ends and the right one begins.
+
+    That is the widest blank between the middles of their nearest letters; where the letters
+    touch, it is half way.
+    """
+    first, stop = round(left_px), round(right_px) + 1
+    blank = widest_blank(is_blank[first:stop])
+    if blank is None:
+        middle = (left_px + right_px) / 2
+        return middle, middle
+    return float(first + blank[0]), float(first + blank[1])
+
+
+def _outer_edge(
+    centers_px: Sequence[float], is_blank: NDArray[np.bool_], *, at_start: bool
+) -> float:
+    """Return where the ink of a line's first letter begins, or that of its last one ends."""
+    ink = np.flatnonzero(~is_blank)
+    if ink.size == 0 or not centers_px:
+        return 0.0 if at_start else float(is_blank.size)
+    if at_start:
+        return min(float(ink[0]), centers_px[0])
+    return max(float(ink[-1] + 1), centers_px[-1])
 
 
 def _placed(text: str, start: float, stop: float) -> PlacedWord:

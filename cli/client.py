@@ -1,0 +1,226 @@
+"""The HTTP API as the command line uses it; the only door to httpx."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+
+from cli.errors import ApiError
+
+FINAL_STATES: Final = frozenset({"succeeded", "partly_succeeded", "failed", "cancelled"})
+UNREACHABLE: Final = "unreachable"
+_TIMEOUT_S: Final = 30.0
+_CONNECT_TIMEOUT_S: Final = 5.0
+# The API answers an upload when its bytes are safe in storage.
+_UPLOAD_TIMEOUT_S: Final = 600.0
+_LISTED_AT_ONCE: Final = 100
+_UNAUTHENTICATED: Final = 401
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentStatus:
+    """Where a document stands; ``pages`` is None until it is split."""
+
+    id: UUID
+    filename: str
+    state: str
+    pages: int | None
+    pages_ok: int
+    pages_failed: int
+    truncated: bool
+    error_code: str | None
+    error_message: str | None
+    result_path: str | None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES
+
+    @property
+    def pages_done(self) -> int:
+        return self.pages_ok + self.pages_failed
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """Where a batch stands; ``by_state`` counts its documents, ``pages`` those that are split."""
+
+    id: UUID
+    name: str
+    state: str
+    by_state: Mapping[str, int]
+    documents: int
+    pages: int
+    pages_ok: int
+    pages_failed: int
+
+    @property
+    def documents_final(self) -> int:
+        return sum(self.by_state[state] for state in FINAL_STATES)
+
+
+class ApiClient:
+    """Calls to one API with one key; every method raises ``ApiError``.
+
+    Args:
+        address: of the API, with scheme and host.
+        key: presented with every call; None for none.
+        transport: what carries the calls; None for the network.
+    """
+
+    def __init__(
+        self, address: str, key: str | None, *, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self.address = address.rstrip("/")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(
+            base_url=self.address,
+            headers=headers,
+            timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+            # A proxy from the environment knows nothing of this machine's own addresses.
+            trust_env=not _is_loopback(address),
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._http.close()
+
+    def require_ready(self) -> None:
+        """Return when the API and its servers answer."""
+        self._call("GET", "/readyz")
+
+    def create_batch(self, name: str) -> BatchStatus:
+        return _batch(self._call("POST", "/v1/batches", json={"name": name}))
+
+    def submit(self, path: Path, *, batch_id: UUID) -> DocumentStatus:
+        """Send a file; it is read from disk while it goes out.
+
+        Raises:
+            ApiError: refused, with the code of the error table; or not reachable.
+            OSError: the file cannot be read.
+        """
+        with path.open("rb") as stream:
+            return _document(
+                self._call(
+                    "POST",
+                    "/v1/documents",
+                    data={"batch_id": str(batch_id)},
+                    files={"file": (path.name, stream)},
+                    timeout=httpx.Timeout(_UPLOAD_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+                )
+            )
+
+    def document(self, document_id: UUID) -> DocumentStatus:
+        return _document(self._call("GET", f"/v1/documents/{document_id}"))
+
+    def batch(self, batch_id: UUID) -> BatchStatus:
+        return _batch(self._call("GET", f"/v1/batches/{batch_id}"))
+
+    def documents(
+        self, *, batch_id: UUID | None = None, state: str | None = None
+    ) -> Iterator[DocumentStatus]:
+        """Yield documents, newest first, asking for more as they are taken."""
+        wanted = {"batch_id": batch_id and str(batch_id), "state": state}
+        parameters = {name: value for name, value in wanted.items() if value is not None}
+        cursor: str | None = None
+        while True:
+            page = self._call(
+                "GET",
+                "/v1/documents",
+                params={**parameters, "limit": str(_LISTED_AT_ONCE)}
+                | ({"cursor": cursor} if cursor else {}),
+            )
+            yield from map(_document, page["documents"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def result(self, document: DocumentStatus) -> dict[str, Any]:
+        """Return the result of a document that has one."""
+        if document.result_path is None:
+            raise ApiError(f"document {document.id} has no result", code="not_found")
+        return self._call("GET", document.result_path)
+
+    def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
+        try:
+            response = self._http.request(method, path, **arguments)
+            answer = response.json() if response.content else {}
+        except httpx.HTTPError as error:
+            raise ApiError(
+                f"the API at {self.address} does not answer ({type(error).__name__})",
+                "Start it with `pagefleet up`, or name another with --api-url.",
+                code=UNREACHABLE,
+            ) from error
+        except ValueError as error:
+            raise ApiError(
+                f"what answers at {self.address} is no Pagefleet API",
+                "Name the right address with --api-url.",
+                code=UNREACHABLE,
+            ) from error
+        if response.is_success and isinstance(answer, dict):
+            return answer
+        raise _refusal(response.status_code, answer)
+
+
+def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever JSON came
+    problem = answer if isinstance(answer, dict) else {}
+    remedy = ""
+    if status == _UNAUTHENTICATED:
+        remedy = "Pass the key with --api-key, or set PAGEFLEET_CLIENT_API_KEY."
+    fields = "".join(
+        f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
+    )
+    return ApiError(
+        f"{problem.get('detail') or f'the API answered with status {status}'}{fields}",
+        remedy,
+        code=str(problem.get("code") or "internal"),
+        status=status,
+    )
+
+
+def _document(view: Mapping[str, Any]) -> DocumentStatus:
+    progress = view["progress"]
+    error = view["error"] or {}
+    return DocumentStatus(
+        id=UUID(view["id"]),
+        filename=view["filename"],
+        state=view["state"],
+        pages=progress["pages"],
+        pages_ok=progress["ok"],
+        pages_failed=progress["failed"],
+        truncated=view["truncated"],
+        error_code=error.get("code"),
+        error_message=error.get("message"),
+        result_path=view["links"]["result"],
+    )
+
+
+def _batch(view: Mapping[str, Any]) -> BatchStatus:
+    counts = dict(view["documents"])
+    total = counts.pop("total")
+    return BatchStatus(
+        id=UUID(view["id"]),
+        name=view["name"],
+        state=view["state"],
+        by_state=counts,
+        documents=total,
+        pages=view["pages"]["total"],
+        pages_ok=view["pages"]["ok"],
+        pages_failed=view["pages"]["failed"],
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,40 @@
+"""What a command may end with, and the exit codes.
+
+0: all was done. 1: something failed, or some documents did. 2: the command line or the settings
+are wrong, so nothing was tried. 130: stopped with Ctrl-C.
+"""
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+class CommandError(Exception):
+    """A command cannot go on; shown as one line with the remedy below it.
+
+    Attributes:
+        message: what was expected and what was found.
+        remedy: what the user can do; empty when the message says it.
+        exit_code: ``EXIT_FAILED`` or ``EXIT_USAGE``.
+    """
+
+    def __init__(self, message: str, remedy: str = "", *, exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.exit_code = exit_code
+
+
+class ApiError(CommandError):
+    """The API refused or cannot be reached; ``code`` and ``status`` are those of its answer.
+
+    Attributes:
+        code: the problem's code, or ``unreachable``.
+        status: the HTTP status; None when there was no answer.
+    """
+
+    def __init__(
+        self, message: str, remedy: str = "", *, code: str, status: int | None = None
+    ) -> None:
+        super().__init__(message, remedy)
+        self.code = code
+        self.status = status

@@ -1,0 +1,89 @@
+"""The ``pagefleet`` command."""
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.api_server import api
+from cli.console import output, report_error
+from cli.database import keys, migrate
+from cli.doctor import doctor
+from cli.errors import CommandError
+from cli.flower import flower
+from cli.models import app as models
+from cli.ocr import ocr
+from cli.reconcile import reconcile
+from cli.status import status
+from cli.worker import worker
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose expected errors are one line with a remedy, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer's own types of both are private
+        """Run the chosen command.
+
+        Raises:
+            Exit: the command failed; the reason was shown.
+        """
+        try:
+            return super().invoke(ctx)
+        except CommandError as error:
+            report_error(error)
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # a local variable may be a password
+    help="Self-hosted bulk OCR: archives in, structured JSON out, nothing lost.",
+    epilog="Exit codes: 0 done, 1 something failed, 2 wrong command line or settings.",
+)
+
+
+def run() -> None:
+    """Run the command line; the entry point of the ``pagefleet`` script."""
+    app(prog_name="pagefleet")
+
+
+def _show_version(asked: bool) -> None:  # noqa: FBT001 - the signature that Typer calls
+    if not asked:
+        return
+    try:
+        output().print(f"pagefleet {version('pagefleet')}")
+    except PackageNotFoundError:
+        output().print("pagefleet, not installed: running from its source folder")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def samples(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where they go; it is made.")],
+) -> None:
+    """Write the sample documents that `demo` works on."""
+    # Draws with PyMuPDF, which an image for the API alone does not have.
+    from cli.samples import write_samples
+
+    for sample in write_samples(folder):
+        outcome = sample.error_code or f"pages: {sample.page_count}"
+        output().print(f"{sample.path}: {outcome}", markup=False)
+
+
+for _command in (ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
+    app.command()(_command)
+app.add_typer(keys, name="keys")
+app.add_typer(models, name="models")

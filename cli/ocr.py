@@ -1,0 +1,171 @@
+"""``pagefleet ocr``: files in, results out, in one process and without any server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.console import notices, output, print_json_line, quiet_logs
+from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from cli.progress import Bar, progress_bar
+
+if TYPE_CHECKING:
+    from cli.ocr_inputs import FoundInputs
+    from cli.ocr_run import FileOutcome, FileReader, OutputFormat
+    from workers.settings import OcrSettings
+
+# Enough to see what kind of files they are.
+_SKIPPED_SHOWN = 5
+
+
+def ocr(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE…",
+            help="PDF, PNG, JPEG, TIFF, WebP or BMP files; folders are searched for them.",
+        ),
+    ],
+    *,
+    out_dir: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")
+    ] = Path(),
+    output_format: Annotated[
+        str, typer.Option("--format", metavar="json|text", help="What is written.")
+    ] = "json",
+    dpi: Annotated[
+        int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
+    ] = 200,
+    password: Annotated[
+        str | None,
+        typer.Option(help="Password of encrypted files; '-' asks for it without showing it."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a file on standard output.")
+    ] = False,
+) -> None:
+    """Recognize text in files, without any server.
+
+    scan.pdf gives DIR/scan.json. Files of one run that would share a name keep their endings:
+    scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
+    cannot be read is reported, and the others go on; the exit code is then 1.
+    """
+    from cli.ocr_inputs import find_inputs, output_paths
+    from cli.ocr_run import SUFFIXES
+    from cli.settings import load_settings
+    from workers.settings import OcrSettings
+
+    chosen = _known_format(output_format)
+    if password == "-":  # noqa: S105 - the sign that asks for one
+        password = typer.prompt("Password", hide_input=True, err=True)
+    settings = load_settings(OcrSettings)
+    found = find_inputs(files)
+    _report_skipped(found)
+    targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
+    with (
+        _file_reader(settings, dpi=dpi, output_format=chosen, password=password) as reader,
+        progress_bar("pages") as bar,
+    ):
+        outcomes = [
+            _read(reader, each.path, target, bar=bar, as_json=as_json)
+            for each, target in zip(found.files, targets, strict=True)
+        ]
+    _end(outcomes)
+
+
+@contextmanager
+def _file_reader(
+    settings: "OcrSettings", *, dpi: int, output_format: "OutputFormat", password: str | None
+) -> Iterator["FileReader"]:
+    """Load the models, start the renderer, and translate what neither can help.
+
+    Raises:
+        CommandError: the models, the device or the render child fail, whatever the file.
+    """
+    from cli.ocr_run import FileReader
+    from workers import devices
+    from workers.engine_setup import make_engine, render_limits
+    from workers.ocr.errors import OcrError
+    from workers.ocr.options import OcrOptions
+    from workers.page_renderer import PageRenderer
+
+    quiet_logs()
+    try:
+        device = devices.choose_device(settings.device, slot=0, gpu_count=devices.count_gpus())
+        devices.pin(device)
+        engine = make_engine(settings, device)
+        with PageRenderer(render_limits(settings)) as renderer:
+            yield FileReader(
+                renderer,
+                engine,
+                options=OcrOptions(dpi=dpi),
+                output_format=output_format,
+                password=password,
+            )
+    except OcrError as error:
+        raise CommandError(str(error), "`pagefleet doctor` looks for the cause.") from error
+
+
+def _read(
+    reader: "FileReader", path: Path, target: Path, *, bar: Bar, as_json: bool
+) -> "FileOutcome":
+    try:
+        outcome = reader.read(
+            path, target, on_page=lambda done, total: bar.show(path.name, done, total)
+        )
+    except OSError as error:
+        raise CommandError(
+            f"{target} cannot be written: {error.strerror or error}",
+            "Choose another folder with -o DIR, or free some space.",
+        ) from error
+    if as_json:
+        print_json_line(outcome.as_record())
+    if outcome.error_code:
+        bar.print(f"{path}: {outcome.error_code}: {outcome.error_message}")
+    elif not as_json:
+        output().print(_summary(outcome), markup=False)
+    return outcome
+
+
+def _summary(outcome: "FileOutcome") -> str:
+    pages = f"{outcome.pages} page{'' if outcome.pages == 1 else 's'}"
+    if outcome.pages_failed:
+        pages += f", {outcome.pages_failed} of them failed"
+    if outcome.truncated:
+        pages += ", not all text lines were read: a page has more than the limit"
+    return f"{outcome.path}: {outcome.state}, {pages}, {outcome.seconds:.1f} s -> {outcome.output}"
+
+
+def _report_skipped(found: "FoundInputs") -> None:
+    if found.skipped:
+        shown = ", ".join(str(path) for path in found.skipped[:_SKIPPED_SHOWN])
+        more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
+        notices().print(
+            f"skipped, no documents by their content: {len(found.skipped)} ({shown}{more})",
+            markup=False,
+        )
+    if not found.files:
+        raise CommandError(
+            "no documents were found", "PDF, PNG, JPEG, TIFF, WebP and BMP files are read."
+        )
+
+
+def _end(outcomes: list["FileOutcome"]) -> None:
+    bad = [outcome for outcome in outcomes if outcome.state != "succeeded"]
+    if bad:
+        notices().print(f"{len(bad)} of {len(outcomes)} files failed, in whole or in part")
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _known_format(given: str) -> "OutputFormat":
+    if given == "json":
+        return "json"
+    if given == "text":
+        return "text"
+    raise CommandError(
+        f"no output format is called {given!r}",
+        "The formats are: json, text.",
+        exit_code=EXIT_USAGE,
+    )

@@ -1,0 +1,183 @@
+"""Reading one file after the other in this process, without any server."""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from uuid import NAMESPACE_URL, uuid5
+
+from workers.ocr.document_result import DocumentSource, document_json
+from workers.ocr.engine import OcrEngine
+from workers.ocr.errors import DocumentError
+from workers.ocr.options import OcrOptions
+from workers.ocr.page_image import PageFailure
+from workers.ocr.result import PageResult, page_json
+from workers.page_renderer import PageRenderer
+
+OutputFormat = Literal["json", "text"]
+SUFFIXES: dict[OutputFormat, str] = {"json": ".json", "text": ".txt"}
+
+# A file that cannot even be opened is no document yet, so its code is none of the error table.
+NOT_READABLE = "not_readable"
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one file.
+
+    Attributes:
+        path: the file.
+        output: where its result lies; None when there is none.
+        state: of the document.
+        pages: how many it has; 0 when it could not be opened.
+        pages_failed: how many of them failed.
+        truncated: whether a page had more text lines than are recognized.
+        seconds: wall clock.
+        error_code: why there is no result; None when there is one.
+        error_message: the same for a reader, with the remedy.
+    """
+
+    path: Path
+    output: Path | None
+    state: Literal["succeeded", "partly_succeeded", "failed"]
+    pages: int
+    pages_failed: int
+    truncated: bool
+    seconds: float
+    error_code: str | None = None
+    error_message: str | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the outcome for ``--json``."""
+        error = {"code": self.error_code, "message": self.error_message}
+        return {
+            "file": str(self.path),
+            "output": None if self.output is None else str(self.output),
+            "state": self.state,
+            "pages": self.pages,
+            "pages_failed": self.pages_failed,
+            "truncated": self.truncated,
+            "seconds": round(self.seconds, 3),
+            "error": error if self.error_code else None,
+        }
+
+
+class FileReader:
+    """The renderer and the engine of one run, and what all its files share."""
+
+    def __init__(
+        self,
+        renderer: PageRenderer,
+        engine: OcrEngine,
+        *,
+        options: OcrOptions,
+        output_format: OutputFormat,
+        password: str | None = None,
+    ) -> None:
+        self._renderer = renderer
+        self._engine = engine
+        self._options = options
+        self._format = output_format
+        self._password = password
+
+    def read(self, path: Path, output: Path, *, on_page: Callable[[int, int], None]) -> FileOutcome:
+        """Recognize a file and write its result; what is wrong with the file is in the outcome.
+
+        Args:
+            path: the file.
+            output: where the result goes; its folder is made.
+            on_page: told pages done and pages in all, first with none done.
+
+        Raises:
+            OcrError: the engine or the renderer cannot work, whatever the file.
+        """
+        started = time.perf_counter()
+        try:
+            result = self._recognize(path, on_page)
+        except DocumentError as error:
+            return _refused(path, error.code, str(error), started)
+        except OSError as error:
+            return _refused(path, NOT_READABLE, error.strerror or str(error), started)
+        self._write(result, output)
+        usage = result["usage"]
+        return FileOutcome(
+            path=path,
+            output=output,
+            state=result["state"],
+            pages=usage["pages"],
+            pages_failed=usage["pages_failed"],
+            truncated=result["truncated"],
+            seconds=time.perf_counter() - started,
+        )
+
+    def _recognize(self, path: Path, on_page: Callable[[int, int], None]) -> dict[str, Any]:
+        opened = self._renderer.open(path, password=self._password)
+        with path.open("rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        indexes = range(opened.page_count)
+        images = self._renderer.pages(indexes, dpi=self._options.dpi)
+        pages = _counted(self._engine.read_pages(images), opened.page_count, on_page)
+        return document_json(
+            map(page_json, pages),
+            # The same file has the same id, wherever it lies.
+            document_id=str(uuid5(NAMESPACE_URL, f"sha256:{sha256}")),
+            source=DocumentSource(path.name, sha256, opened.media_type, path.stat().st_size),
+            model_version=self._engine.model_version,
+            options=self._options.model_dump(mode="json"),
+        )
+
+    def _write(self, result: dict[str, Any], output: Path) -> None:
+        if self._format == "text":
+            content = result["full_text"] + "\n"
+        else:
+            content = json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\n"
+        write_whole(output, content)
+
+
+def write_whole(path: Path, content: str) -> None:
+    """Write a file so that a reader, or a second run after a crash, finds all of it or none.
+
+    Raises:
+        OSError: the folder cannot be made or written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(content)
+        # mkstemp lets nobody else read; a result is as readable as any file of this user.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(unfinished).chmod(0o666 & ~umask)
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _counted(
+    pages: Iterator[PageResult | PageFailure], page_count: int, on_page: Callable[[int, int], None]
+) -> Iterator[PageResult | PageFailure]:
+    on_page(0, page_count)
+    for done, page in enumerate(pages, start=1):
+        on_page(done, page_count)
+        yield page
+
+
+def _refused(path: Path, code: str, message: str, started: float) -> FileOutcome:
+    return FileOutcome(
+        path=path,
+        output=None,
+        state="failed",
+        pages=0,
+        pages_failed=0,
+        truncated=False,
+        seconds=time.perf_counter() - started,
+        error_code=code,
+        error_message=message,
+    )

@@ -1,0 +1,63 @@
+"""Progress: a bar on a terminal, plain lines in a pipe."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from cli.console import notices
+
+
+def is_terminal() -> bool:
+    """Tell whether somebody watches standard error."""
+    return sys.stderr.isatty()
+
+
+@dataclass(slots=True)
+class Bar:
+    """One bar; without a terminal it shows nothing, and its owner writes plain lines."""
+
+    _progress: Progress | None
+    _task: TaskID | None
+
+    def show(self, label: str, done: int, total: int | None) -> None:
+        """Set what is worked on, and how far it is; a total of None is not known yet."""
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(self._task, description=escape(label), completed=done, total=total)
+
+    def print(self, line: str) -> None:
+        """Write a line to standard error, above the bar where there is one."""
+        console = notices() if self._progress is None else self._progress.console
+        console.print(escape(line))
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Bar]:
+    """Show one bar on standard error while the block runs.
+
+    Args:
+        unit: what is counted, in the plural.
+    """
+    if not is_terminal():
+        yield Bar(None, None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=notices(), transient=True) as progress:
+        yield Bar(progress, progress.add_task("", total=None))

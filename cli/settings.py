@@ -1,0 +1,116 @@
+"""The one place where the command line reads its environment."""
+
+import json
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field, SecretStr, field_validator
+
+from cli.errors import EXIT_USAGE, CommandError
+from workers.settings import (
+    FOREIGN_PREFIXES,
+    CheckedSettings,
+    SettingsError,
+    home_dir,
+    read_settings,
+)
+
+S = TypeVar("S", bound=CheckedSettings)
+
+
+class ClientSettings(CheckedSettings):
+    """Where ``status`` finds the API when no option says so."""
+
+    client_api_url: str | None = None
+    client_api_key: SecretStr | None = None
+
+
+class DatabaseSettings(CheckedSettings):
+    """What ``migrate`` and ``keys`` need: one server of all."""
+
+    database_url: SecretStr
+
+
+class FlowerSettings(CheckedSettings):
+    """How Flower listens and who may read it."""
+
+    flower_host: str = "127.0.0.1"
+    flower_port: int = Field(default=5555, ge=1, le=65_535)
+    flower_user: str = Field(default="pagefleet", pattern=r"^[^:,]+$")
+    flower_password: SecretStr = Field(min_length=8)
+
+    @field_validator("flower_password")
+    @classmethod
+    def _check_comma(cls, value: SecretStr) -> SecretStr:
+        if "," in value.get_secret_value():
+            raise ValueError("must hold no comma: Flower would read two accounts")
+        return value
+
+
+def load_settings(cls: type[S]) -> S:
+    """Read settings for a command.
+
+    Raises:
+        CommandError: a value is missing or wrong, or a ``PAGEFLEET_`` name is unknown; all
+            problems are listed.
+    """
+    try:
+        return read_settings(cls, foreign_prefixes=_foreign_to(cls))
+    except SettingsError as error:
+        raise CommandError(
+            f"the settings are wrong:\n{error}",
+            "`pagefleet up` runs everything locally without any; see docs/cli.md for the others.",
+            exit_code=EXIT_USAGE,
+        ) from error
+
+
+def is_worker_configured() -> bool:
+    """Tell whether the environment names servers at all."""
+    return any(
+        f"PAGEFLEET_{name}" in os.environ for name in ("DATABASE_URL", "REDIS_URL", "S3_BUCKET")
+    )
+
+
+def become(command: list[str], *, environment: dict[str, str]) -> None:
+    """Replace this process by ``command``, so that signals reach it; never returns.
+
+    Args:
+        command: an absolute program and its arguments.
+        environment: what is added to the environment of this process.
+    """
+    os.execve(command[0], command, {**os.environ, **environment})  # noqa: S606 - no shell wanted
+
+
+def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str | None]:
+    """Return address and key of the API: as given, else of the settings, else of a running stack.
+
+    A stack's key goes to that stack only: with another address it is not looked at.
+
+    Raises:
+        CommandError: the settings are wrong.
+    """
+    settings = load_settings(ClientSettings)
+    secret = settings.client_api_key
+    key = api_key or (secret.get_secret_value() if secret else None)
+    address = api_url or settings.client_api_url
+    if address is not None:
+        return address, key
+    return _find_stack(home_dir(), key)
+
+
+def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
+    try:
+        running = json.loads((home / "stack.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None, key
+    return running["api_url"], key or running["api_key"]
+
+
+def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:
+    """Return the areas that ``cls`` reads nothing of; in its own, unknown names are errors."""
+    return tuple(
+        prefix
+        for prefix in FOREIGN_PREFIXES
+        if not any(name.startswith(prefix) for name in cls.variable_names())
+    )

@@ -1,0 +1,259 @@
+"""``pagefleet status``: where documents and batches stand."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from cli.client import ApiClient, BatchStatus, DocumentStatus
+from cli.console import output, print_json_line
+from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
+from cli.progress import Bar, progress_bar
+from cli.watch import follow
+
+_RECENT = 20
+_FAILED_SHOWN = 20
+_NOT_FOUND = "not_found"
+_COLORS = {"succeeded": "green", "partly_succeeded": "yellow", "failed": "red"}
+
+ApiUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--api-url",
+        help="Address of the API. Default: PAGEFLEET_CLIENT_API_URL, else the running stack's.",
+    ),
+]
+ApiKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        help="Key for the API. Default: PAGEFLEET_CLIENT_API_KEY, else the running stack's.",
+    ),
+]
+
+
+def status(
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[BATCH|DOCUMENT]", help="Id of a batch or a document. Default: the newest."
+        ),
+    ] = None,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until all is final; exit 1 if not all succeeded.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a document or batch, and change.")
+    ] = False,
+    api_url: ApiUrlOption = None,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Show where documents stand: one, those of a batch, or the newest."""
+    with connect(api_url, api_key) as client:
+        chosen = None if which is None else _find(client, _id(which))
+        if isinstance(chosen, BatchStatus):
+            _show_batch(client, chosen, watch=watch, as_json=as_json)
+        else:
+            _show_documents(client, chosen, watch=watch, as_json=as_json)
+
+
+def connect(api_url: str | None, api_key: str | None) -> ApiClient:
+    """Return a client for the API that options, settings or a running stack name.
+
+    Raises:
+        CommandError: none of them does.
+    """
+    from cli.settings import find_api
+
+    address, key = find_api(api_url, api_key)
+    if address is None:
+        raise CommandError(
+            "no API is known",
+            "Start one with `pagefleet up`, or pass --api-url and --api-key.",
+            exit_code=EXIT_USAGE,
+        )
+    return ApiClient(address, key)
+
+
+def document_table(documents: Sequence[DocumentStatus]) -> Table:
+    """Return documents as a table, in the order given."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("state", "pages", "file", "id", "error"):
+        table.add_column(heading)
+    for document in documents:
+        color = _COLORS.get(document.state, "default")
+        table.add_row(
+            f"[{color}]{document.state}[/{color}]",
+            pages_of(document),
+            escape(document.filename),
+            str(document.id),
+            document.error_code or "",
+        )
+    return table
+
+
+def document_line(document: DocumentStatus) -> str:
+    """Return a document as one plain line."""
+    error = f"  {document.error_code}: {document.error_message}" if document.error_code else ""
+    return f"{document.state}  {pages_of(document)}  {document.filename}  {document.id}{error}"
+
+
+def pages_of(document: DocumentStatus) -> str:
+    """Return how many pages are done, of how many."""
+    if document.pages is None:
+        return "-"
+    failed = f" ({document.pages_failed} failed)" if document.pages_failed else ""
+    truncated = " truncated" if document.truncated else ""
+    return f"{document.pages_done}/{document.pages}{failed}{truncated}"
+
+
+def _show_documents(
+    client: ApiClient, chosen: DocumentStatus | None, *, watch: bool, as_json: bool
+) -> None:
+    def fetch() -> list[DocumentStatus]:
+        if chosen is not None:
+            return [client.document(chosen.id)]
+        return list(islice(client.documents(), _RECENT))
+
+    documents = fetch()
+    if watch:
+        documents = watch_documents(documents, client=client, as_json=as_json)
+    elif as_json:
+        for document in documents:
+            print_json_line(_record(document))
+    if not as_json:
+        console = output()
+        if console.is_terminal:
+            console.print(document_table(documents))
+        else:
+            for document in documents:
+                console.print(document_line(document), markup=False)
+        states = Counter(document.state for document in documents)
+        counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        console.print(f"{len(documents)} documents: {counted or 'none yet'}")
+    if watch and any(document.state != "succeeded" for document in documents):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def watch_documents(
+    documents: Sequence[DocumentStatus], *, client: ApiClient, as_json: bool = False
+) -> list[DocumentStatus]:
+    """Follow documents until all are final, with a bar over their pages; return them as they end.
+
+    Raises:
+        ApiError: the API refused, or has not answered for a minute.
+    """
+    current = {document.id: document for document in documents}
+    shown: dict[UUID, str] = {}
+
+    def refresh() -> dict[UUID, DocumentStatus]:
+        for document in list(current.values()):
+            if not document.is_final:
+                current[document.id] = client.document(document.id)
+        return current
+
+    with progress_bar("pages") as bar:
+        for known in follow(refresh, is_final=lambda all_: all(d.is_final for d in all_.values())):
+            for document in known.values():
+                if shown.get(document.id) != document.state:
+                    shown[document.id] = document.state
+                    _report_change(document, bar=bar, as_json=as_json)
+            _show_pages(bar, list(known.values()))
+    return list(current.values())
+
+
+def _report_change(document: DocumentStatus, *, bar: Bar, as_json: bool) -> None:
+    if as_json:
+        print_json_line(_record(document))
+    else:
+        bar.print(document_line(document))
+
+
+def _show_pages(bar: Bar, documents: Sequence[DocumentStatus]) -> None:
+    final = sum(document.is_final for document in documents)
+    # A total that still grows would let the bar jump back.
+    is_total_known = all(d.pages is not None or d.is_final for d in documents)
+    bar.show(
+        f"{final} of {len(documents)} documents",
+        sum(document.pages_done for document in documents),
+        sum(document.pages or 0 for document in documents) if is_total_known else None,
+    )
+
+
+def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: bool) -> None:
+    if watch:
+        batch = _watch_batch(client, batch, as_json=as_json)
+    elif as_json:
+        print_json_line(_record(batch))
+    if not as_json:
+        console = output()
+        counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
+        console.print(f"{batch.name}: {batch.state}; {counted or 'no documents'}", markup=False)
+        failed = list(islice(client.documents(batch_id=batch.id, state="failed"), _FAILED_SHOWN))
+        for document in failed:
+            console.print(document_line(document), markup=False)
+        if batch.by_state["failed"] > len(failed):
+            console.print(f"and {batch.by_state['failed'] - len(failed)} more failed")
+    if watch and batch.by_state["succeeded"] != batch.documents:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+    current = batch
+    shown = ""
+    with progress_bar("documents") as bar:
+        for current in follow(lambda: client.batch(batch.id), is_final=_is_settled):
+            bar.show(current.name, current.documents_final, current.documents or None)
+            line = f"{current.documents_final} of {current.documents} documents final"
+            if as_json and shown != line:
+                print_json_line(_record(current))
+            elif shown != line:
+                bar.print(f"{current.name}: {line}")
+            shown = line
+    return current
+
+
+def _is_settled(batch: BatchStatus) -> bool:
+    return batch.state not in {"open", "running"}
+
+
+def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
+    try:
+        return client.document(wanted)
+    except ApiError as error:
+        if error.code != _NOT_FOUND:
+            raise
+    try:
+        return client.batch(wanted)
+    except ApiError as error:
+        if error.code != _NOT_FOUND:
+            raise
+        raise CommandError(
+            f"no document and no batch has the id {wanted}",
+            "`pagefleet status` lists the newest documents.",
+        ) from error
+
+
+def _id(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError as error:
+        raise CommandError(
+            f"{given!r} is no id",
+            "Ids look like 019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f; `pagefleet status` lists some.",
+            exit_code=EXIT_USAGE,
+        ) from error
+
+
+def _record(status_: DocumentStatus | BatchStatus) -> dict[str, object]:
+    return {
+        name: str(value) if isinstance(value, UUID) else value
+        for name, value in asdict(status_).items()
+    }

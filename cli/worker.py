@@ -1,0 +1,97 @@
+"""``pagefleet worker``: a Celery worker with the options that this project needs."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import EXIT_USAGE, CommandError
+
+if TYPE_CHECKING:
+    from workers.settings import WorkerSettings
+
+# Splitting and assembling wait for storage and the database more than they compute.
+_WAITING_SLOTS = 2
+
+# SIGTERM then asks for a soft shutdown: running tasks get time, and what is left goes back to
+# the queue at once instead of after the visibility timeout. Celery reads it at import.
+_ENVIRONMENT = {"REMAP_SIGTERM": "SIGQUIT"}
+
+
+def worker(
+    *,
+    queues: Annotated[
+        str, typer.Option(help="Queues to work on, separated by commas.")
+    ] = "recognize",
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tasks at a time. Default: PAGEFLEET_SLOTS, else one per GPU, or per core without"
+            " one, for 'recognize', and 2 for the others.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name in Flower, unique in the fleet; %h is the host's name."),
+    ] = None,
+) -> None:
+    """Work on queued documents until stopped; SIGTERM lets running tasks end first."""
+    from cli.settings import become, load_settings
+    from workers.settings import WorkerSettings
+
+    chosen = _known_queues(queues)
+    settings = load_settings(WorkerSettings)
+    become(
+        worker_command(
+            chosen,
+            slots=slots or default_slots(settings, chosen),
+            name=name or f"{'+'.join(chosen)}@%h",
+            log_level=settings.log_level,
+        ),
+        # Pool children read it to build what their queues need, and no more.
+        environment={"PAGEFLEET_WORKER_QUEUES": ",".join(chosen), **_ENVIRONMENT},
+    )
+
+
+def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) -> list[str]:
+    """Return the command line of a Celery worker."""
+    return [
+        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker"),
+        *("-Q", ",".join(queues)),
+        *("--concurrency", str(slots)),
+        *("-n", name),
+        *("--loglevel", log_level.upper()),
+        "-E",  # events are what Flower shows
+        # A fleet of n workers would exchange n² messages, and nothing here uses them.
+        "--without-gossip",
+        "--without-mingle",
+    ]
+
+
+def default_slots(settings: "WorkerSettings", queues: list[str]) -> int:
+    """Return how many tasks a worker runs at a time when nobody chose."""
+    from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_gpus
+
+    if settings.slots:
+        return settings.slots
+    if RECOGNIZE_QUEUE not in queues:
+        return _WAITING_SLOTS
+    gpu_count = 0 if settings.device == "cpu" else count_gpus()
+    return gpu_count or len(os.sched_getaffinity(0))
+
+
+def _known_queues(listed: str) -> list[str]:
+    from workers.celeryconfig import QUEUES
+
+    queues = [name.strip() for name in listed.split(",") if name.strip()]
+    unknown = [name for name in queues if name not in QUEUES]
+    if unknown or not queues:
+        raise CommandError(
+            f"no queue is called {', '.join(unknown) or repr(listed)}",
+            f"The queues are: {', '.join(QUEUES)}.",
+            exit_code=EXIT_USAGE,
+        )
+    return queues

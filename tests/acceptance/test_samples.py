@@ -1,0 +1,85 @@
+"""The whole stack on the project's samples: HTTP in, JSON out, and what a killed worker costs."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import jsonschema
+import pytest
+
+from cli.samples import Sample
+from tests.support.fleet import Fleet
+from tests.support.metrics import character_error_rate
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/pagefleet-1.schema.json").read_text())
+TIMEOUT_S = 240
+READABLE = ["letters.pdf", "scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff"]
+REFUSED_BY_A_WORKER = ["damaged.pdf", "encrypted.pdf"]
+MAX_CER = 0.02
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def submit_all(fleet: Fleet, samples: dict[str, Sample], names: list[str]) -> dict[str, UUID]:
+    return {name: fleet.submit(samples[name].path) for name in names}
+
+
+def results_of(fleet: Fleet, ids: dict[str, UUID]) -> dict[str, dict[str, Any]]:
+    """Wait for each document and return its result, without what differs between two runs."""
+    for document_id in ids.values():
+        fleet.wait_until_final(document_id, timeout_s=TIMEOUT_S)
+    return {name: without_run(fleet.result(document_id)) for name, document_id in ids.items()}
+
+
+def without_run(result: dict[str, Any]) -> dict[str, Any]:
+    for part in [result["usage"], *result["pages"]]:
+        del part["seconds"]
+    del result["document_id"]
+    return result
+
+
+def test_the_samples_come_out_as_their_text(fleet: Fleet, samples: dict[str, Sample]) -> None:
+    names = [*READABLE, *REFUSED_BY_A_WORKER, "dense-index.png"]
+    ids = submit_all(fleet, samples, names)
+    views = {
+        name: fleet.wait_until_final(document_id, timeout_s=TIMEOUT_S)
+        for name, document_id in ids.items()
+    }
+
+    results = {name: fleet.result(ids[name]) for name in [*READABLE, "dense-index.png"]}
+
+    assert {name: views[name]["error"]["code"] for name in REFUSED_BY_A_WORKER} == {
+        name: samples[name].error_code for name in REFUSED_BY_A_WORKER
+    }
+    assert {name: text_error(results[name], samples[name]) <= MAX_CER for name in READABLE} == (
+        dict.fromkeys(READABLE, True)
+    )
+    for result in results.values():
+        jsonschema.validate(result, SCHEMA)
+    dense = results["dense-index.png"]["pages"][0]
+    assert dense["crops_kept"] == 2_000 < dense["crops_found"]
+    assert dense["truncated"]
+    assert results["dense-index.png"]["truncated"]
+
+
+def text_error(result: dict[str, Any], sample: Sample) -> float:
+    expected = "\f".join("\n".join(lines) for lines in sample.page_lines)
+    return character_error_rate(expected, result["full_text"])
+
+
+def test_killed_workers_cost_no_page_and_change_no_result(
+    fleet: Fleet, samples: dict[str, Sample]
+) -> None:
+    undisturbed = results_of(fleet, submit_all(fleet, samples, READABLE))
+
+    ids = submit_all(fleet, samples, READABLE)
+    os.kill(fleet.wait_for_claim(), signal.SIGKILL)
+    fleet.wait_for_claim()
+    fleet.kill_group("recognizer")
+    fleet.start("recognizer", "worker", "--queues", "recognize", "--slots", "2")
+    disturbed = results_of(fleet, ids)
+
+    assert disturbed == undisturbed

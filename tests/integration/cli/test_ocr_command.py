@@ -1,0 +1,144 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cli.samples import SAMPLE_PASSWORD, write_samples
+from tests.support.commands import ROOT, run_pagefleet
+from tests.support.models import require_bundle
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models() -> None:
+    require_bundle()
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    write_samples(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    return json.loads((ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8"))
+
+
+def test_a_file_becomes_a_result_of_the_published_schema(
+    samples: Path, schema: Any, tmp_path: Path
+) -> None:
+    done = run_pagefleet("ocr", samples / "label.png", "-o", tmp_path)
+
+    result = json.loads((tmp_path / "label.json").read_text("utf-8"))
+    assert done.returncode == 0, done.stderr
+    jsonschema.validate(result, schema)
+    assert result["source"]["filename"] == "label.png"
+    assert "Letters of the lighthouse keeper" in result["full_text"]
+
+
+def test_text_is_the_full_text_of_the_result(samples: Path, tmp_path: Path) -> None:
+    run_pagefleet("ocr", samples / "label.png", "-o", tmp_path)
+    run_pagefleet("ocr", samples / "label.png", "-o", tmp_path, "--format", "text")
+
+    result = json.loads((tmp_path / "label.json").read_text("utf-8"))
+    assert (tmp_path / "label.txt").read_text("utf-8") == result["full_text"] + "\n"
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_go_on(
+    samples: Path, tmp_path: Path
+) -> None:
+    bad = ["damaged.pdf", "encrypted.pdf", "empty.pdf", "note.pdf", "missing.pdf"]
+    done = run_pagefleet(
+        "ocr", "--json", "-o", tmp_path, *[samples / name for name in [*bad, "label.png"]]
+    )
+
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    codes = [each["error"] and each["error"]["code"] for each in records]
+    assert done.returncode == 1
+    assert codes == [
+        "damaged",
+        "encrypted",
+        "empty",
+        "unsupported_media_type",
+        "not_readable",
+        None,
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["label.json"]
+
+
+def test_a_failure_is_shown_with_what_to_do(samples: Path, tmp_path: Path) -> None:
+    done = run_pagefleet("ocr", samples / "empty.pdf", "-o", tmp_path)
+
+    assert "empty.pdf: empty: " in done.stderr
+    assert "1 of 1 files failed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_encrypted_file_is_read_with_its_password(samples: Path, tmp_path: Path) -> None:
+    done = run_pagefleet(*(
+        "ocr",
+        samples / "encrypted.pdf",
+        "-o",
+        tmp_path,
+        "--password",
+        SAMPLE_PASSWORD,
+    ))
+
+    assert done.returncode == 0, done.stderr
+    assert "Harbor Office" in json.loads((tmp_path / "encrypted.json").read_text())["full_text"]
+
+
+def test_the_same_file_gives_the_same_result_but_for_its_seconds(
+    samples: Path, tmp_path: Path
+) -> None:
+    for folder in ("first", "second"):
+        run_pagefleet("ocr", samples / "label.png", "-o", tmp_path / folder)
+
+    first, second = (
+        _without_seconds((tmp_path / folder / "label.json").read_text("utf-8"))
+        for folder in ("first", "second")
+    )
+    assert first == second
+
+
+def test_a_folder_that_cannot_be_written_ends_the_run(samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where the folder should be")
+
+    done = run_pagefleet("ocr", samples / "label.png", "-o", tmp_path / "taken")
+
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_models_are_an_error_with_the_remedy(samples: Path, tmp_path: Path) -> None:
+    done = run_pagefleet("ocr", samples / "label.png", PAGEFLEET_MODELS_DIR=str(tmp_path / "none"))
+
+    assert done.returncode == 1
+    assert "pagefleet models fetch" in done.stderr
+
+
+def test_doctor_finds_nothing_wrong_here() -> None:
+    done = run_pagefleet("doctor", PAGEFLEET_DEVICE="cpu")
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_doctor_exits_with_1_and_says_which_check_failed(tmp_path: Path) -> None:
+    done = run_pagefleet(
+        *("doctor", "--json"), PAGEFLEET_MODELS_DIR=str(tmp_path), PAGEFLEET_HOME=str(tmp_path)
+    )
+
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert [each["name"] for each in findings if each["level"] == "failed"] == ["Models", "Device"]
+
+
+def _without_seconds(text: str) -> Any:
+    result = json.loads(text)
+    for part in (result["usage"], *result["pages"]):
+        part.pop("seconds")
+    return result

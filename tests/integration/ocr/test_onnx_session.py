@@ -1,0 +1,112 @@
+"""The door to onnxruntime, on the real thing."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.support.models import CHECKOUT
+from workers.ocr.bundle import ModelBundle, load_bundle
+from workers.ocr.errors import InferenceError, ModelFileError, ProviderUnavailableError
+from workers.ocr.inference import OnnxSession, read_model_facts
+
+
+def test_a_session_answers_with_the_models_first_output(bundle: ModelBundle) -> None:
+    session = OnnxSession(bundle.recognition_path)
+
+    output = session.run(np.zeros((2, 3, 48, 64), dtype=np.float32))
+
+    assert output.shape == (2, 8, len(bundle.charset) + 1)
+    assert output.sum(axis=2) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_bundle_has_the_charset_of_its_model(bundle: ModelBundle) -> None:
+    assert len(bundle.charset) == 18_709
+    assert bundle.charset[-1] == " "
+    assert all(len(character) == 1 for character in bundle.charset)
+
+
+def test_a_model_of_another_kind_is_no_recognizer(bundle: ModelBundle) -> None:
+    facts = read_model_facts(bundle.detection_path)
+
+    assert facts.output_class_count is None
+    assert "character" not in facts.metadata
+
+
+def test_a_damaged_file_is_a_model_file_error(bundle: ModelBundle, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes(bundle.detection_path.read_bytes()[:100_000])
+
+    with pytest.raises(ModelFileError, match=r"damaged\.onnx.*pagefleet models fetch"):
+        OnnxSession(damaged)
+
+
+def test_a_missing_file_is_a_model_file_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"none\.onnx.*pagefleet models fetch"):
+        OnnxSession(tmp_path / "none.onnx")
+
+
+def test_a_changed_file_stops_the_load(bundle: ModelBundle, tmp_path: Path) -> None:
+    for path in (bundle.detection_path, bundle.recognition_path):
+        shutil.copy(path, tmp_path)
+    with (tmp_path / bundle.recognition_path.name).open("ab") as stream:
+        stream.write(b"\0")
+
+    with pytest.raises(ModelFileError, match=r"rec_small.*SHA-256"):
+        load_bundle(tmp_path)
+
+
+def test_an_input_that_the_model_refuses_is_an_inference_error(bundle: ModelBundle) -> None:
+    session = OnnxSession(bundle.recognition_path)
+
+    with pytest.raises(InferenceError) as caught:
+        session.run(np.zeros((1, 4, 48, 64), dtype=np.float32))
+
+    assert caught.value.code == "internal"
+
+
+def test_a_device_that_does_not_exist_is_refused(bundle: ModelBundle) -> None:
+    with pytest.raises(ProviderUnavailableError, match="tpu"):
+        OnnxSession(bundle.recognition_path, device="tpu")  # type: ignore[arg-type]  the point
+
+
+def test_a_gpu_that_this_onnxruntime_cannot_use_is_refused(bundle: ModelBundle) -> None:
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this onnxruntime has a CUDA provider")
+
+    with pytest.raises(ProviderUnavailableError, match="extra `gpu`"):
+        OnnxSession(bundle.recognition_path, device="cuda")
+
+
+# In a process of its own: the arena is shared by the process, and so would be its limit.
+_ARENA_SCRIPT = """
+import sys
+from pathlib import Path
+import numpy as np
+from workers.ocr.errors import OutOfMemoryError
+from workers.ocr.inference import OnnxSession
+
+session = OnnxSession(Path(sys.argv[1]), cpu_arena_limit_bytes=200 << 20)
+large = np.zeros((32, 3, 48, 960), dtype=np.float32)
+try:
+    session.run(large)
+except OutOfMemoryError:
+    print("out of memory", session.run(large[:1, :, :, :64]).shape)
+"""
+
+
+def test_a_session_survives_running_out_of_memory(bundle: ModelBundle) -> None:
+    ended = subprocess.run(  # noqa: S603  this interpreter on our own script
+        [sys.executable, "-c", _ARENA_SCRIPT, str(bundle.recognition_path)],
+        cwd=CHECKOUT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert ended.stdout.strip() == f"out of memory (1, 8, {len(bundle.charset) + 1})"

@@ -1,0 +1,43 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db.engine import Database
+from tests.support.pipeline import Pipeline
+from tests.support.rows import NOT_DUE_S
+from tests.support.stores import RefusingObjectStore
+from workers.page_renderer import PageRenderer, RenderLimits
+from workers.source_file import SourceFile
+from workers.work_rules import WorkRules
+
+
+@pytest.fixture
+def store() -> RefusingObjectStore:
+    return RefusingObjectStore()
+
+
+@pytest.fixture
+def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process's Celery application send to the real broker, whose address is fixed."""
+    monkeypatch.setenv("PAGEFLEET_REDIS_URL", redis_url)
+    monkeypatch.setenv("PAGEFLEET_DATABASE_URL", database_url)
+    monkeypatch.setenv("PAGEFLEET_S3_BUCKET", "pagefleet")
+
+
+@pytest.fixture
+def pipeline(
+    database_url: str,
+    broker: None,  # noqa: ARG001 - it has to be there
+    store: RefusingObjectStore,
+    tmp_path: Path,
+) -> Iterator[Pipeline]:
+    database = Database(database_url)
+    source_file = SourceFile(store, folder=tmp_path)
+    rules = WorkRules(
+        worker="test:1", lease_s=60, max_attempts=3, retry_delay_s=5, dispatch_grace_s=NOT_DUE_S
+    )
+    with PageRenderer(RenderLimits()) as renderer:
+        yield Pipeline(database, store, source_file, renderer, rules)
+    source_file.close()
+    database.dispose()

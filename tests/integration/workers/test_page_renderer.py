@@ -1,0 +1,436 @@
+"""The renderer with real child processes."""
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.pdf_files import grey_pages, slow_page_pdf
+from workers.ocr.errors import (
+    EncryptedDocumentError,
+    FileTooLargeError,
+    OcrError,
+    PageCrashedError,
+    PageTimeoutError,
+    PageTooLargeError,
+    TooManyPagesError,
+    UnreadableDocumentError,
+)
+from workers.ocr.formats import MediaType
+from workers.ocr.page_image import PageFailure, PageImage
+from workers.page_renderer import DocumentInfo, PageRenderer, RenderLimits
+from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
+
+MIB = 1024 * 1024
+SLOW_LEVELS = 8  # about 10 min of drawing
+BRIEFLY_SLOW_LEVELS = 5  # about 0.5 s
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture
+def renderer() -> Iterator[PageRenderer]:
+    with PageRenderer(RenderLimits(max_pixels=4_000_000)) as made:
+        yield made
+
+
+def written(folder: Path, content: bytes, name: str = "document.pdf") -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def grey_of(outcome: PageImage | PageFailure) -> int:
+    assert isinstance(outcome, PageImage)
+    return int(outcome.pixels.mean())
+
+
+def child_of(renderer: PageRenderer) -> int:
+    assert renderer.child_pid is not None
+    return renderer.child_pid
+
+
+def wait_for_end(pid: int, *, timeout_s: float) -> bool:
+    """Whether the process ends in time; it need not be a child of this one."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    has_ended = bool(poll.poll(timeout_s * 1000))
+    os.close(descriptor)
+    return has_ended
+
+
+def test_a_document_is_described_and_its_pages_are_rendered(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    path = written(tmp_path, grey_pages([40, 80], size_pt=(144, 72)))
+
+    assert renderer.open(path) == DocumentInfo(MediaType.PDF, 2)
+    page = renderer.render(1, dpi=100)
+
+    assert (page.page_index, page.dpi, page.rotation_deg) == (1, 100, 0)
+    assert page.pixels.shape == (100, 200, 3)
+    assert (page.pixels == 80).all()
+    assert page.render_s > 0
+
+
+def test_pixels_are_the_same_as_without_a_child(renderer: PageRenderer, tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (301, 199, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    renderer.open(tmp_path / "noise.png")
+
+    assert (renderer.render(0, dpi=200).pixels == noise).all()
+
+
+def test_pages_come_in_the_order_asked_for(renderer: PageRenderer, tmp_path: Path) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20, 30, 40])))
+
+    pages = list(renderer.pages([3, 0, 2, 2], dpi=72))
+
+    assert [page.page_index for page in pages] == [3, 0, 2, 2]
+    assert [grey_of(page) for page in pages] == [40, 10, 30, 30]
+
+
+def test_no_pages_are_no_pages(renderer: PageRenderer, tmp_path: Path) -> None:
+    renderer.open(written(tmp_path, grey_pages([10])))
+
+    assert list(renderer.pages([], dpi=72)) == []
+
+
+def test_a_page_stays_as_it_was_when_the_next_one_comes(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20])))
+    first = renderer.render(0, dpi=72)
+    renderer.render(1, dpi=72)
+
+    assert grey_of(first) == 10
+
+
+def test_another_page_may_be_rendered_within_an_iteration(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20, 30])))
+    pages = renderer.pages([0, 1], dpi=72)
+
+    greys = [grey_of(next(pages)), grey_of(renderer.render(2, dpi=72)), grey_of(next(pages))]
+
+    assert greys == [10, 30, 20]
+
+
+def test_an_iteration_may_be_left_for_another_document(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20]), "one.pdf"))
+    next(renderer.pages([0, 1], dpi=72))
+    renderer.open(written(tmp_path, grey_pages([30]), "two.pdf"))
+
+    assert grey_of(renderer.render(0, dpi=72)) == 30
+
+
+def test_the_child_lives_on_from_document_to_document(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    path = written(tmp_path, grey_pages([10]))
+    renderer.open(path)
+    first = child_of(renderer)
+    renderer.open(path)
+
+    assert child_of(renderer) == first
+
+
+def test_a_closed_document_is_not_held_open(renderer: PageRenderer, tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10]))
+    renderer.open(path)
+    descriptors = Path(f"/proc/{child_of(renderer)}/fd")
+    assert path in {descriptor.resolve() for descriptor in descriptors.iterdir()}
+
+    renderer.close()
+
+    assert path not in {descriptor.resolve() for descriptor in descriptors.iterdir()}
+
+
+def test_a_fresh_child_takes_over_after_its_share(tmp_path: Path) -> None:
+    with PageRenderer(RenderLimits(max_pixels=4_000_000, pages_per_child=3)) as renderer:
+        renderer.open(written(tmp_path, grey_pages(range(10, 70, 10))))
+        first = child_of(renderer)
+        greys = [grey_of(page) for page in renderer.pages(range(6), dpi=72)]
+
+        assert greys == [10, 20, 30, 40, 50, 60]
+        assert child_of(renderer) != first
+
+
+@pytest.mark.parametrize("page_index", [-1, 2])
+def test_a_page_that_is_not_there_is_the_callers_fault(
+    renderer: PageRenderer, tmp_path: Path, page_index: int
+) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20])))
+
+    with pytest.raises(ValueError, match="of 2 pages"):
+        renderer.render(page_index, dpi=72)
+
+
+def test_a_file_that_is_not_there_is_the_callers_fault(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    with pytest.raises(FileNotFoundError):
+        renderer.open(tmp_path / "nothing.pdf")
+
+
+def test_a_relative_path_is_the_callers(
+    renderer: PageRenderer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, grey_pages([10]))
+    monkeypatch.chdir(tmp_path)
+
+    assert renderer.open(Path("document.pdf")).page_count == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["K\u00e4fer \u6587.pdf", os.fsdecode(b"l\xe9gende.pdf")], ids=ascii
+)
+def test_a_file_may_have_any_name(renderer: PageRenderer, tmp_path: Path, name: str) -> None:
+    renderer.open(written(tmp_path, grey_pages([10]), name))
+
+    assert grey_of(renderer.render(0, dpi=72)) == 10
+
+
+def test_a_password_reaches_the_document(renderer: PageRenderer, encrypted: Path) -> None:
+    with pytest.raises(EncryptedDocumentError):
+        renderer.open(encrypted)
+
+    assert renderer.open(encrypted, password="kestrel").page_count == 1  # noqa: S106 - made up
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Path:
+    import pymupdf  # noqa: PLC0415 - of one fixture
+
+    document = pymupdf.open("pdf", grey_pages([10]))
+    path = tmp_path / "encrypted.pdf"
+    document.save(path, encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, user_pw="kestrel")
+    return path
+
+
+def test_limits_come_back_with_their_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10, 20]))
+
+    few_pages = RenderLimits(max_pixels=10_000, max_pages=1)
+    with PageRenderer(few_pages) as renderer, pytest.raises(TooManyPagesError) as pages:
+        renderer.open(path)
+    few_bytes = RenderLimits(max_pixels=10_000, max_file_bytes=7)
+    with PageRenderer(few_bytes) as renderer, pytest.raises(FileTooLargeError) as size:
+        renderer.open(path)
+
+    assert (pages.value.limit, pages.value.actual) == (1, 2)
+    assert (size.value.limit, size.value.actual) == (7, path.stat().st_size)
+
+
+def test_a_page_over_the_pixel_cap_is_a_failure_of_that_page(tmp_path: Path) -> None:
+    frames = [Image.new("1", size) for size in ((50, 50), (500, 500), (60, 60))]
+    path = tmp_path / "frames.tiff"
+    frames[0].save(path, "TIFF", save_all=True, append_images=frames[1:])
+
+    with PageRenderer(RenderLimits(max_pixels=10_000)) as renderer:
+        renderer.open(path)
+        first, second, third = renderer.pages(range(3), dpi=72)
+
+    assert isinstance(first, PageImage)
+    assert isinstance(second, PageFailure)
+    assert (second.page_index, second.code) == (1, PageTooLargeError.code)
+    assert isinstance(third, PageImage)
+
+
+def test_a_page_over_time_is_ended_and_the_next_one_works(tmp_path: Path) -> None:
+    limits = RenderLimits(max_pixels=10_000, page_timeout_s=0.5)
+    with PageRenderer(limits) as renderer:
+        renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+        slow_child = child_of(renderer)
+
+        with pytest.raises(PageTimeoutError, match=r"longer than 0\.5 s"):
+            renderer.render(1, dpi=72)
+
+        assert wait_for_end(slow_child, timeout_s=0)
+        assert grey_of(renderer.render(2, dpi=72)) == 255
+
+
+def test_a_page_that_was_ready_in_time_is_taken_late(tmp_path: Path) -> None:
+    with PageRenderer(RenderLimits(max_pixels=10_000, page_timeout_s=1)) as renderer:
+        renderer.open(written(tmp_path, grey_pages([10, 20])))
+        pages = renderer.pages([0, 1], dpi=72)
+        next(pages)
+        select.select([], [], [], 1.1)  # The work of a caller that takes longer than a page may.
+
+        assert grey_of(next(pages)) == 20
+
+
+def test_a_child_killed_in_the_middle_of_a_page_costs_that_page(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+    pages = renderer.pages(range(3), dpi=72)
+    next(pages)
+    os.kill(child_of(renderer), signal.SIGKILL)
+
+    failure = next(pages)
+
+    assert isinstance(failure, PageFailure)
+    assert (failure.page_index, failure.code) == (1, PageCrashedError.code)
+    assert grey_of(next(pages)) == 255
+
+
+def test_a_child_killed_between_pages_costs_nothing(renderer: PageRenderer, tmp_path: Path) -> None:
+    renderer.open(written(tmp_path, grey_pages([10, 20])))
+    renderer.render(0, dpi=72)
+    idle_child = child_of(renderer)
+    os.kill(idle_child, signal.SIGKILL)
+    assert wait_for_end(idle_child, timeout_s=5)
+
+    assert grey_of(renderer.render(1, dpi=72)) == 20
+
+
+def test_a_page_that_needs_too_much_memory_costs_that_page(tmp_path: Path) -> None:
+    limits = RenderLimits(max_pixels=10_000, memory_bytes=256 * MIB)
+    with PageRenderer(limits) as renderer:
+        # MuPDF lists what it is going to draw, and the list of this page has no end.
+        renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+
+        with pytest.raises(PageCrashedError, match="more than 256 MiB"):
+            renderer.render(1, dpi=72)
+
+        assert grey_of(renderer.render(2, dpi=72)) == 255
+
+
+def test_an_interrupted_wait_does_not_mix_up_pages(renderer: PageRenderer, tmp_path: Path) -> None:
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    renderer.open(written(tmp_path, slow_page_pdf(levels=BRIEFLY_SLOW_LEVELS)))
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    with pytest.raises(KeyboardInterrupt):
+        renderer.render(1, dpi=72)
+    signal.signal(signal.SIGALRM, previous)
+
+    page = renderer.render(0, dpi=72)
+    assert (page.page_index, grey_of(page)) == (0, 255)
+    assert grey_of(renderer.render(1, dpi=72)) < 255
+
+
+def test_the_child_ends_with_the_renderer(tmp_path: Path) -> None:
+    with PageRenderer(RenderLimits(max_pixels=10_000)) as renderer:
+        renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+        next(renderer.pages(range(2), dpi=72))
+        child = child_of(renderer)
+
+    assert wait_for_end(child, timeout_s=0)
+
+
+OWNER = """
+import sys
+from pathlib import Path
+from workers.page_renderer import PageRenderer, RenderLimits
+
+renderer = PageRenderer(RenderLimits(max_pixels=10_000))
+renderer.open(Path(sys.argv[1]))
+page = next(renderer.pages([0, int(sys.argv[2])], dpi=72))
+print(renderer.child_pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("next_page", [1, 2])
+def test_the_child_of_a_killed_owner_ends(tmp_path: Path, next_page: int) -> None:
+    path = written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS))
+    with subprocess.Popen(  # noqa: S603 - made here
+        [sys.executable, "-c", OWNER, str(path), str(next_page)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=REPOSITORY,
+    ) as owner:
+        assert owner.stdout is not None
+        child = int(owner.stdout.readline())
+        owner.kill()
+
+        assert wait_for_end(child, timeout_s=5)
+
+
+def test_the_childs_environment_holds_no_secret(
+    renderer: PageRenderer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_S3_SECRET_KEY", "hush")
+    renderer.open(written(tmp_path, grey_pages([10])))
+
+    environment = Path(f"/proc/{child_of(renderer)}/environ").read_text(encoding="utf-8")
+    names = {entry.partition("=")[0] for entry in environment.split("\0") if entry}
+
+    assert "hush" not in environment
+    assert names <= {"PYTHONPATH", "OPENBLAS_NUM_THREADS"}
+
+
+def test_the_child_is_under_limits(renderer: PageRenderer, tmp_path: Path) -> None:
+    renderer.open(written(tmp_path, grey_pages([10])))
+    child = child_of(renderer)
+
+    status = Path(f"/proc/{child}/status").read_text(encoding="utf-8")
+
+    assert resource.prlimit(child, resource.RLIMIT_AS) == (2048 * MIB, 2048 * MIB)
+    assert resource.prlimit(child, resource.RLIMIT_FSIZE)[1] <= MIB
+    assert resource.prlimit(child, resource.RLIMIT_NOFILE)[1] <= 64
+    assert resource.prlimit(child, resource.RLIMIT_CORE) == (0, 0)
+    assert resource.prlimit(child, resource.RLIMIT_CPU)[0] < 60
+    assert "NoNewPrivs:\t1" in status
+
+
+def test_a_limit_too_low_to_start_is_said_so(tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10]))
+    limits = RenderLimits(max_pixels=10_000, memory_bytes=8 * MIB)
+
+    with PageRenderer(limits) as renderer, pytest.raises(OcrError, match="did not start"):
+        renderer.open(path)
+
+
+def test_a_file_that_takes_too_long_to_open_is_unreadable(tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10]))
+    limits = RenderLimits(max_pixels=10_000, open_timeout_s=0)
+
+    with PageRenderer(limits) as renderer, pytest.raises(UnreadableDocumentError, match="than 0 s"):
+        renderer.open(path)
+
+
+def test_a_child_that_claims_more_pixels_than_there_are_is_ended() -> None:
+    child = RenderProcess(
+        memory_bytes=2048 * MIB, max_pixels=10_000, max_pages=1, max_file_bytes=MIB
+    )
+
+    with pytest.raises(ChildDiedError):
+        child.copy_pixels(10_000, 10_000)
+
+    assert not child.is_alive
+
+
+def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
+    path = written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS))
+    child = RenderProcess(
+        memory_bytes=2048 * MIB, max_pixels=10_000, max_pages=10, max_file_bytes=MIB
+    )
+    child.ask({"op": "open", "path": str(path), "password": None}, timeout_s=30)
+    child.receive()
+    child.ask({"op": "render", "page_index": 1, "dpi": 72}, timeout_s=0.1)
+
+    assert wait_for_end(child.pid, timeout_s=30)
+    with pytest.raises(ChildOvertimeError):
+        child.receive()

@@ -1,0 +1,58 @@
+"""Engines that need no models: they read every page at once, or fail in one way each."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from workers.ocr.geometry import Box, Quad
+from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.result import Block, PageResult, TextLine, Word
+
+
+class NumberingEngine:
+    """Reads "page <number>" from every page, whatever is on it."""
+
+    model_version = "numbering@1"
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in pages:
+            yield page if isinstance(page, PageFailure) else number_page(page)
+
+
+class FailingEngine:
+    """Reads so many pages and then raises."""
+
+    model_version = "failing@1"
+
+    def __init__(self, error: Exception, *, after_pages: int = 0) -> None:
+        self._error = error
+        self._after_pages = after_pages
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for count, page in enumerate(pages):
+            if count == self._after_pages:
+                raise self._error
+            yield page if isinstance(page, PageFailure) else number_page(page)
+
+
+def number_page(page: PageImage) -> PageResult:
+    """Return a result with one line that names the page."""
+    text = f"page {page.page_index + 1}"
+    corners = np.array([[1, 1], [9, 1], [9, 5], [1, 5]], dtype=np.float32)
+    line = TextLine(text, Quad(corners), 0.9, 0.8, (Word(text, Box(1, 1, 9, 5)),))
+    return PageResult(
+        page_index=page.page_index,
+        width_px=page.width_px,
+        height_px=page.height_px,
+        dpi=page.dpi,
+        rotation_deg=page.rotation_deg,
+        skew_deg=0.0,
+        crops_found=1,
+        crops_kept=1,
+        lines=(line,),
+        blocks=(Block((0,)),),
+    )

@@ -1,0 +1,190 @@
+"""Real processes of every kind, on the test's own servers, to be watched, killed and replaced."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+
+from db import api_keys
+from db.engine import Database
+from tests.support.services import S3Bucket
+
+T = TypeVar("T")
+
+POLL_S = 0.1
+READY_TIMEOUT_S = 120.0
+TENANT = "acceptance"
+_STOP_TIMEOUT_S = 60.0
+
+
+def wait_for(what: str, look: Callable[[], T | None], *, timeout_s: float) -> T:
+    """Return what ``look`` finds as soon as it finds something.
+
+    Raises:
+        AssertionError: it found nothing in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        found = look()
+        if found is not None:
+            return found
+        time.sleep(POLL_S)
+    raise AssertionError(f"waited {timeout_s:g} s in vain for {what}")
+
+
+@dataclass
+class Fleet:
+    """Processes of Pagefleet in process groups of their own; logs go to files."""
+
+    environment: dict[str, str]
+    logs: Path
+    key: str
+    database: Database
+    _processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    def start(self, name: str, *arguments: str, **settings: str) -> None:
+        """Start one process; ``settings`` are variables of its own."""
+        with (self.logs / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-m", "cli", *arguments],
+                env={**self.environment, **settings},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def start_all(self) -> None:
+        """Start what a stack has, and wait until the API answers."""
+        self.start("api", "api")
+        self.start("recognizer", "worker", "--queues", "recognize", "--slots", "2")
+        self.start("assembler", "worker", "--queues", "split,assemble", "--slots", "1")
+        self.start("reconciler", "reconcile")
+        wait_for("the API", self._api_answers, timeout_s=READY_TIMEOUT_S)
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
+
+    def kill_group(self, name: str) -> None:
+        """Kill a process and all its children at once, as a lost machine would."""
+        process = self._processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        """End everything, politely first."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    @property
+    def client(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.api_url, headers={"Authorization": f"Bearer {self.key}"}, timeout=30
+        )
+
+    @property
+    def api_url(self) -> str:
+        host, port = self.environment["PAGEFLEET_API_HOST"], self.environment["PAGEFLEET_API_PORT"]
+        return f"http://{host}:{port}"
+
+    def submit(self, path: Path) -> UUID:
+        """Upload a file and return its document's id."""
+        with self.client as client, path.open("rb") as file:
+            answer = client.post("/v1/documents", files={"file": (path.name, file)})
+        assert answer.status_code == httpx.codes.ACCEPTED, answer.text
+        return UUID(answer.json()["id"])
+
+    def document(self, document_id: UUID) -> dict[str, Any]:
+        with self.client as client:
+            view: dict[str, Any] = client.get(f"/v1/documents/{document_id}").json()
+        return view
+
+    def wait_until_final(self, document_id: UUID, *, timeout_s: float) -> dict[str, Any]:
+        """Return a document's view once its state is final."""
+
+        def look() -> dict[str, Any] | None:
+            view = self.document(document_id)
+            is_open = view["state"] in {"queued", "splitting", "recognizing", "assembling"}
+            return None if is_open else view
+
+        return wait_for(f"document {document_id}", look, timeout_s=timeout_s)
+
+    def result(self, document_id: UUID) -> dict[str, Any]:
+        with self.client as client:
+            result: dict[str, Any] = client.get(f"/v1/documents/{document_id}/result").json()
+        return result
+
+    def wait_for_claim(self) -> int:
+        """Return the process id of a pool child that holds a chunk right now."""
+
+        def look() -> int | None:
+            with self.database.transaction() as session:
+                row = session.connection().exec_driver_sql(
+                    "SELECT worker FROM chunks WHERE state = 'running' LIMIT 1"
+                )
+                worker = row.scalar()
+            return int(worker.rpartition(":")[2]) if worker else None
+
+        return wait_for("a claimed chunk", look, timeout_s=READY_TIMEOUT_S)
+
+    def _api_answers(self) -> bool | None:
+        address = urlsplit(self.api_url)
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((address.hostname, address.port)) == 0 or None
+
+
+def fleet_environment(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path, models_dir: Path
+) -> dict[str, str]:
+    """Return the variables of a fleet on the given servers, with the delays of a test."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PAGEFLEET_HOME": str(home),
+        "PAGEFLEET_MODELS_DIR": str(models_dir),
+        "PAGEFLEET_DATABASE_URL": database_url,
+        "PAGEFLEET_REDIS_URL": redis_url,
+        "PAGEFLEET_S3_ENDPOINT_URL": bucket.endpoint_url,
+        "PAGEFLEET_S3_BUCKET": bucket.name,
+        "PAGEFLEET_S3_REGION": bucket.region,
+        "PAGEFLEET_S3_ACCESS_KEY_ID": bucket.access_key_id,
+        "PAGEFLEET_S3_SECRET_ACCESS_KEY": bucket.secret_access_key,
+        "PAGEFLEET_DEVICE": "cpu",
+        "PAGEFLEET_LEASE_S": "6",
+        "PAGEFLEET_DISPATCH_GRACE_S": "4",
+        "PAGEFLEET_RETRY_DELAY_S": "1",
+        "PAGEFLEET_SWEEP_INTERVAL_S": "1",
+        "PAGEFLEET_SOFT_SHUTDOWN_S": "5",
+        "PAGEFLEET_API_HOST": "127.0.0.1",
+        "PAGEFLEET_API_PORT": str(free_port()),
+    }
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def make_key(database: Database) -> str:
+    """Make an API key for the tests' tenant."""
+    with database.transaction() as session:
+        return api_keys.create(session, tenant=TENANT, name="tests")

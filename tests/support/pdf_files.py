@@ -1,0 +1,75 @@
+"""Small PDFs, written object by object where no library would write such a thing."""
+
+import io
+import zlib
+from collections.abc import Sequence
+
+import pymupdf
+
+LAUGHS_PER_LEVEL = 10
+
+
+def assemble_pdf(objects: Sequence[bytes]) -> bytes:
+    """Return a PDF of these objects, numbered from 1; the first is the catalog."""
+    pdf = io.BytesIO()
+    pdf.write(b"%PDF-1.7\n")
+    offsets = []
+    for number, body in enumerate(objects, start=1):
+        offsets.append(pdf.tell())
+        pdf.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    xref_at = pdf.tell()
+    pdf.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    pdf.writelines(b"%010d 00000 n \n" % offset for offset in offsets)
+    pdf.write(
+        b"trailer\n<</Root 1 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, xref_at)
+    )
+    return pdf.getvalue()
+
+
+def stream(dictionary: bytes, content: bytes) -> bytes:
+    """Return a Flate stream object with these entries in its dictionary."""
+    packed = zlib.compress(content, 9)
+    return b"<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream" % (
+        dictionary,
+        len(packed),
+        packed,
+    )
+
+
+def grey_pages(levels: Sequence[int], *, size_pt: tuple[int, int] = (72, 72)) -> bytes:
+    """Return a PDF whose pages are filled with one grey each, 0 to 255, to tell them apart."""
+    document = pymupdf.open()
+    for level in levels:
+        page = document.new_page(width=size_pt[0], height=size_pt[1])
+        page.draw_rect(page.rect, color=None, fill=(level / 255,) * 3)
+    content: bytes = document.tobytes()
+    return content
+
+
+def slow_page_pdf(*, levels: int, plain_pages: int = 2) -> bytes:
+    """Return plain pages around one, page index 1, that draws 10 ** ``levels`` rectangles."""
+    page_count = plain_pages + 1
+    page_numbers = range(3, 3 + page_count)
+    first_form = 3 + page_count
+    kids = b" ".join(b"%d 0 R" % number for number in page_numbers)
+    pages = [b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>" for _ in range(page_count)]
+    pages[1] = (
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]/Resources<</XObject<</F %d 0 R>>>>"
+        b"/Contents %d 0 R>>" % (first_form, first_form + levels + 1)
+    )
+    form = b"/Type/XObject/Subtype/Form/BBox[0 0 72 72]"
+    forms = [
+        stream(
+            form + b"/Resources<</XObject<</F %d 0 R>>>>" % (first_form + level + 1),
+            b"/F Do " * LAUGHS_PER_LEVEL,
+        )
+        for level in range(levels)
+    ]
+    return assemble_pdf([
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count %d/Kids[%s]>>" % (page_count, kids),
+        *pages,
+        *forms,
+        stream(form, b"0 0 9 9 re f"),
+        stream(b"", b"/F Do"),
+    ])

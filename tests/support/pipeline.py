@@ -1,0 +1,124 @@
+"""The use cases on one database, one store and one render child, called by hand in any order."""
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from PIL import Image
+
+from db import chunks, documents, pages
+from db.engine import Database
+from db.models import Document, Page
+from storage import keys
+from storage.memory import InMemoryObjectStore
+from tests.support.engines import NumberingEngine
+from tests.support.rows import NOT_DUE_S, make_document
+from workers.assemble_document import assemble_document
+from workers.page_renderer import PageRenderer
+from workers.recognize_chunk import ChunkOutcome, recognize_chunk
+from workers.recover_stalled import Recovered, recover_stalled
+from workers.source_file import SourceFile
+from workers.split_document import split_document
+from workers.work_rules import WorkRules
+
+
+@dataclass
+class Pipeline:
+    """One worker that does what its test tells it."""
+
+    database: Database
+    store: InMemoryObjectStore
+    source_file: SourceFile
+    renderer: PageRenderer
+    rules: WorkRules
+    engine: Any = field(default_factory=NumberingEngine)
+    chunk_pages: int = 2
+
+    def accept(self, body: bytes, *, media_type: str = "image/tiff") -> UUID:
+        """Do what the API does with an upload, short of sending a message."""
+        document = make_document(
+            media_type=media_type, size_bytes=len(body), sha256=hashlib.sha256(body).hexdigest()
+        )
+        self.store.put(keys.source_key(document.id), body, media_type=media_type)
+        with self.database.transaction() as session:
+            documents.insert(session, document, dispatch_after_s=NOT_DUE_S)
+        return document.id
+
+    def split(self, document_id: UUID) -> int:
+        return split_document(
+            document_id,
+            transaction=self.database.transaction,
+            source_file=self.source_file,
+            renderer=self.renderer,
+            chunk_pages=self.chunk_pages,
+            rules=self.rules,
+        )
+
+    def recognize(self, chunk_id: UUID) -> ChunkOutcome:
+        return recognize_chunk(
+            chunk_id,
+            transaction=self.database.transaction,
+            store=self.store,
+            source_file=self.source_file,
+            renderer=self.renderer,
+            engine=self.engine,
+            rules=self.rules,
+        )
+
+    def assemble(self, document_id: UUID) -> str:
+        return assemble_document(
+            document_id,
+            1,
+            transaction=self.database.transaction,
+            store=self.store,
+            rules=self.rules,
+        )
+
+    def sweep(self) -> Recovered:
+        return recover_stalled(transaction=self.database.transaction, rules=self.rules, limit=100)
+
+    def finish(self, document_id: UUID) -> str:
+        """Do all that is left to do for a document."""
+        self.split(document_id)
+        for chunk_id in self.chunk_ids(document_id):
+            self.recognize(chunk_id)
+        return self.assemble(document_id)
+
+    def chunk_ids(self, document_id: UUID) -> list[UUID]:
+        with self.database.transaction() as session:
+            return [chunk.id for chunk in chunks.list_of_document(session, document_id)]
+
+    def document(self, document_id: UUID) -> Document:
+        with self.database.transaction() as session:
+            return documents.get(session, document_id)
+
+    def pages(self, document_id: UUID) -> list[Page]:
+        with self.database.transaction() as session:
+            return list(pages.list_of_document(session, document_id))
+
+    def result(self, document_id: UUID) -> dict[str, Any]:
+        key = self.document(document_id).result_key
+        assert key is not None
+        result: dict[str, Any] = json.loads(self.store.get(key))
+        return result
+
+    def expire_leases(self) -> None:
+        """Let the time of every lease and every rest pass."""
+        with self.database.transaction() as session:
+            session.connection().exec_driver_sql(
+                "UPDATE chunks SET lease_expires_at = now() - interval '1 s',"
+                " dispatch_after = now() - interval '1 s' WHERE dispatch_after IS NOT NULL;"
+                "UPDATE documents SET lease_expires_at = now() - interval '1 s',"
+                " dispatch_after = now() - interval '1 s' WHERE dispatch_after IS NOT NULL"
+            )
+
+
+def tiff_of(pages: int) -> bytes:
+    """Return a TIFF of small white pages."""
+    frames = [Image.new("L", (60, 40), 255) for _ in range(pages)]
+    file = io.BytesIO()
+    frames[0].save(file, "TIFF", save_all=True, append_images=frames[1:])
+    return file.getvalue()

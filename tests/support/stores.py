@@ -1,0 +1,23 @@
+"""Stores that fail in one way each."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from storage.errors import StorageUnavailableError
+from storage.memory import InMemoryObjectStore
+from storage.object_store import ObjectWriter
+
+
+class RefusingObjectStore(InMemoryObjectStore):
+    """Hands out what it has and takes nothing while ``is_away``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away = False
+
+    @contextmanager
+    def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:
+        if self.is_away:
+            raise StorageUnavailableError(key)
+        with super().writer(key, media_type=media_type) as written:
+            yield written

@@ -1,0 +1,114 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from cli.client import UNREACHABLE, ApiClient
+from cli.errors import ApiError
+
+BATCH_ID = UUID("019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f")
+
+
+def make_client(answer: Callable[[httpx.Request], httpx.Response]) -> ApiClient:
+    return ApiClient("http://api.test/", "pf_1_2", transport=httpx.MockTransport(answer))
+
+
+def document_view(**changes: Any) -> dict[str, Any]:
+    view = {
+        "id": str(BATCH_ID),
+        "filename": "a.pdf",
+        "state": "recognizing",
+        "progress": {"pages": 3, "ok": 1, "failed": 1, "skipped": 0, "left": 1},
+        "truncated": False,
+        "error": None,
+        "links": {"result": None},
+    }
+    return view | changes
+
+
+def test_a_call_presents_the_key() -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["Authorization"])
+        return httpx.Response(200, json={"status": "ready"})
+
+    make_client(answer).require_ready()
+
+    assert seen == ["Bearer pf_1_2"]
+
+
+def test_a_document_is_read_with_its_progress() -> None:
+    client = make_client(lambda _: httpx.Response(200, json=document_view()))
+
+    document = client.document(BATCH_ID)
+
+    assert (document.pages, document.pages_done, document.pages_failed) == (3, 2, 1)
+    assert not document.is_final
+
+
+def test_a_file_is_sent_with_its_batch_before_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(b"%PDF-1.7")
+    bodies: list[bytes] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.read())
+        return httpx.Response(202, json=document_view())
+
+    make_client(answer).submit(file, batch_id=BATCH_ID)
+
+    # The API passes the file on while it arrives, and has to know the batch by then.
+    assert bodies[0].index(str(BATCH_ID).encode()) < bodies[0].index(b"%PDF-1.7")
+
+
+def test_a_listing_is_followed_to_its_end() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_second = request.url.params.get("cursor") == "next"
+        cursor = None if is_second else "next"
+        return httpx.Response(200, json={"documents": [document_view()], "next_cursor": cursor})
+
+    assert len(list(make_client(answer).documents())) == 2
+
+
+def test_a_refusal_has_the_code_and_the_sentence_of_the_problem() -> None:
+    problem = {"code": "empty", "detail": "The file has no bytes.", "status": 422}
+    client = make_client(lambda _: httpx.Response(422, json=problem))
+
+    with pytest.raises(ApiError) as refused:
+        client.document(BATCH_ID)
+
+    assert (refused.value.code, refused.value.status) == ("empty", 422)
+    assert refused.value.message == "The file has no bytes."
+
+
+def test_a_refused_key_is_told_how_to_give_one() -> None:
+    client = make_client(lambda _: httpx.Response(401, json={"code": "unauthenticated"}))
+
+    with pytest.raises(ApiError) as refused:
+        client.document(BATCH_ID)
+
+    assert "--api-key" in refused.value.remedy
+
+
+def test_an_api_that_does_not_answer_is_unreachable() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    with pytest.raises(ApiError) as refused:
+        make_client(answer).require_ready()
+
+    assert refused.value.code == UNREACHABLE
+    assert "pagefleet up" in refused.value.remedy
+
+
+@pytest.mark.parametrize("body", [b"<html>", json.dumps([1]).encode()])
+def test_something_that_is_no_api_is_an_error_and_no_traceback(body: bytes) -> None:
+    client = make_client(lambda _: httpx.Response(200, content=body))
+
+    with pytest.raises(ApiError):
+        client.require_ready()

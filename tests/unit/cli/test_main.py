@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run every command in an environment that names nothing."""
+    for name in ("DATABASE_URL", "REDIS_URL", "S3_BUCKET", "CLIENT_API_URL", "CLIENT_API_KEY"):
+        monkeypatch.delenv(f"PAGEFLEET_{name}", raising=False)
+    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
+
+
+def test_every_command_has_help() -> None:
+    listed = runner.invoke(app, ["--help"])
+
+    assert listed.exit_code == 0
+    assert "ocr" in listed.output
+
+
+def test_an_unknown_command_exits_with_2() -> None:
+    assert runner.invoke(app, ["ocrr"]).exit_code == 2
+
+
+def test_a_missing_setting_is_listed_and_exits_with_2() -> None:
+    result = runner.invoke(app, ["worker"])
+
+    assert result.exit_code == 2
+    assert "PAGEFLEET_DATABASE_URL" in result.stderr
+    assert "PAGEFLEET_S3_BUCKET" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_misspelt_setting_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEFLEET_DEVISE", "cpu")
+
+    result = runner.invoke(app, ["ocr", "a.pdf"])
+
+    assert result.exit_code == 2
+    assert "PAGEFLEET_DEVISE is not a setting" in result.stderr
+
+
+def test_an_unknown_queue_exits_with_2() -> None:
+    result = runner.invoke(app, ["worker", "--queues", "recognise"])
+
+    assert result.exit_code == 2
+    assert "recognise" in result.stderr
+
+
+def test_an_unknown_format_exits_with_2() -> None:
+    result = runner.invoke(app, ["ocr", "a.pdf", "--format", "docx"])
+
+    assert result.exit_code == 2
+    assert "json, text" in result.stderr
+
+
+def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["ocr", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "no documents were found" in result.stderr
+
+
+def test_status_without_an_api_says_how_to_start_one() -> None:
+    result = runner.invoke(app, ["status"])
+
+    assert result.exit_code == 2
+    assert "pagefleet up" in result.stderr
+
+
+def test_status_of_something_that_is_no_id_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", "http://127.0.0.1:9")
+
+    result = runner.invoke(app, ["status", "latest"])
+
+    assert result.exit_code == 2
+    assert "'latest' is no id" in result.stderr
+
+
+def test_an_api_that_does_not_answer_exits_with_1() -> None:
+    result = runner.invoke(app, ["status", "--api-url", "http://127.0.0.1:9"])
+
+    assert result.exit_code == 1
+    assert "does not answer" in result.stderr

@@ -1,0 +1,46 @@
+import sys
+
+import pytest
+
+from cli.worker import default_slots, worker_command
+from workers.settings import WorkerSettings
+
+
+def make_settings(**values: object) -> WorkerSettings:
+    required = {
+        "database_url": "postgresql://h/d",
+        "redis_url": "redis://h",
+        "s3_bucket": "b",
+        "device": "cpu",
+    }
+    return WorkerSettings.model_validate(required | values)
+
+
+def test_the_worker_is_celery_with_the_options_that_the_project_needs() -> None:
+    command = worker_command(["split", "assemble"], slots=2, name="w@%h", log_level="info")
+
+    assert command == [
+        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker"),
+        *("-Q", "split,assemble", "--concurrency", "2", "-n", "w@%h", "--loglevel", "INFO"),
+        *("-E", "--without-gossip", "--without-mingle"),
+    ]
+
+
+def test_without_a_gpu_there_is_a_slot_for_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+
+    assert default_slots(make_settings(), ["recognize"]) == 3
+
+
+def test_there_is_a_slot_for_every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3")
+
+    assert default_slots(make_settings(device="auto"), ["recognize"]) == 2
+
+
+def test_queues_that_wait_more_than_they_compute_have_two_slots() -> None:
+    assert default_slots(make_settings(), ["split", "assemble"]) == 2
+
+
+def test_a_setting_stands_above_what_the_machine_has() -> None:
+    assert default_slots(make_settings(slots=7), ["recognize"]) == 7

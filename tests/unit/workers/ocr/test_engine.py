@@ -1,0 +1,251 @@
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.fake_sessions import (
+    FailingSession,
+    InkDetector,
+    InkReader,
+    gray_of,
+    ink_bundle,
+)
+from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
+from workers.ocr.inference import Session
+from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.result import PageResult, page_json, page_text
+
+
+def page_of(*letters: str, page_index: int = 0) -> PageImage:
+    """A page with a wide bar a letter, from the top, which reads as that letter."""
+    pixels = np.full((80 * len(letters) + 80, 400, 3), 255, dtype=np.uint8)
+    for row, letter in enumerate(letters):
+        pixels[80 * row + 60 : 80 * row + 90, 50:350] = gray_of(letter)
+    return PageImage(page_index, pixels, dpi=200.0, rotation_deg=90, render_s=0.25)
+
+
+def engine(
+    detector: Session | None = None, reader: Session | None = None, **options: object
+) -> OcrEngine:
+    return OcrEngine(
+        ink_bundle(),
+        EngineOptions(**options),  # type: ignore[arg-type]  each test names its own
+        sessions=(detector or InkDetector(), reader or InkReader()),
+    )
+
+
+def read_one(ocr: OcrEngine, page: PageImage) -> PageResult | PageFailure:
+    (outcome,) = ocr.read_pages([page])
+    return outcome
+
+
+def text_of(outcome: PageResult | PageFailure) -> str:
+    return page_text(page_json(outcome))
+
+
+def test_a_page_is_read_from_the_top() -> None:
+    result = read_one(engine(), page_of("A", "B", "C"))
+
+    assert isinstance(result, PageResult)
+    assert [line.text[len(line.text) // 2] for line in result.lines] == ["A", "B", "C"]
+    assert (result.crops_found, result.crops_kept) == (3, 3)
+    assert (result.width_px, result.height_px, result.rotation_deg) == (400, 320, 90)
+    assert result.seconds.render == 0.25
+    assert result.seconds.detect > 0
+    assert result.seconds.recognize > 0
+
+
+def test_coordinates_are_the_pages_own() -> None:
+    result = read_one(engine(), page_of("A"))
+
+    assert isinstance(result, PageResult)
+    box = result.lines[0].quad.box
+    assert (box.x_min + box.x_max) / 2 == pytest.approx(200, abs=2)
+    assert (box.y_min + box.y_max) / 2 == pytest.approx(75, abs=2)
+    word = result.lines[0].words[0].box
+    assert word.x_min == pytest.approx(50, abs=4)
+    assert word.x_max == pytest.approx(350, abs=4)
+
+
+def test_a_blank_page_has_a_result_without_lines() -> None:
+    blank = PageImage(0, np.full((200, 200, 3), 255, dtype=np.uint8), dpi=200.0)
+
+    result = read_one(engine(), blank)
+
+    assert isinstance(result, PageResult)
+    assert result.lines == result.blocks == ()
+    assert result.crops_found == 0
+
+
+class SilentReader(InkReader):
+    """Sees nothing but blanks."""
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return super().run(np.zeros_like(batch))
+
+
+def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
+    result = read_one(engine(reader=SilentReader()), page_of("A"))
+
+    assert isinstance(result, PageResult)
+    assert result.lines == ()
+    assert (result.crops_found, result.crops_kept) == (1, 1)
+    assert result.mean_confidence is None
+
+
+def test_pages_come_back_in_order_and_failures_pass_through() -> None:
+    failure = PageFailure(1, "damaged", "…")
+    pages = [page_of("A"), failure, page_of("B", page_index=2), page_of("C", page_index=3)]
+
+    outcomes = list(engine().read_pages(pages))
+
+    assert [outcome.page_index for outcome in outcomes] == [0, 1, 2, 3]
+    assert outcomes[1] is failure
+
+
+def test_no_pages_give_no_results() -> None:
+    assert list(engine().read_pages([])) == []
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 256])
+def test_windows_and_chunk_sizes_change_no_text(chunk_size: int) -> None:
+    pages = [page_of(*("ABC" if i % 2 else "DE"), page_index=i) for i in range(20)]
+
+    outcomes = list(engine(device="cuda", rec_chunk_size=chunk_size).read_pages(pages))
+
+    assert [text_of(outcome) for outcome in outcomes] == [
+        text_of(read_one(engine(device="cuda"), page)) for page in pages
+    ]
+
+
+def test_lines_of_several_pages_are_read_together_on_a_gpu() -> None:
+    reader = InkReader()
+    pages = [page_of("A", "B", page_index=i) for i in range(4)]
+
+    list(engine(reader=reader, device="cuda").read_pages(pages))
+
+    assert [shape[0] for shape in reader.shapes] == [8]
+
+
+def test_pages_are_drawn_only_as_far_as_the_window() -> None:
+    drawn = []
+
+    def pages() -> Iterator[PageImage]:
+        for i in range(40):
+            drawn.append(i)
+            yield page_of("A", page_index=i)
+
+    next(engine(device="cuda").read_pages(pages()))
+
+    assert len(drawn) == 16
+
+
+def test_the_limit_on_lines_is_kept_and_told() -> None:
+    result = read_one(engine(max_crops=2), page_of("A", "B", "C", "D"))
+
+    assert isinstance(result, PageResult)
+    assert (result.crops_found, result.crops_kept, len(result.lines)) == (4, 2, 2)
+    assert result.is_truncated
+
+
+def is_second_page(batch: NDArray[np.float32]) -> bool:
+    return batch.shape[2] == 480  # the page with five lines
+
+
+PAGES = [
+    page_of("A"),
+    page_of("B", "B", "B", "B", "B", page_index=1),
+    page_of("C", page_index=2),
+]
+
+
+def test_a_page_whose_detection_fails_is_that_pages_failure() -> None:
+    detector = FailingSession(InkDetector(), is_second_page, lambda: OutOfMemoryError("full"))
+
+    first, second, third = engine(detector=detector).read_pages(PAGES)
+
+    assert isinstance(second, PageFailure)
+    assert (second.page_index, second.code) == (1, "gpu_out_of_memory")
+    assert isinstance(first, PageResult)
+    assert isinstance(third, PageResult)
+
+
+def has_letter_b(batch: NDArray[np.float32]) -> bool:
+    gray = (batch[:, :, 24, 100] + 1) * 127.5
+    return bool((np.abs(gray - gray_of("B")) < 2).any())
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("error", "code"), [(OutOfMemoryError, "gpu_out_of_memory"), (InferenceError, "internal")]
+)
+def test_a_page_whose_recognition_fails_is_that_pages_failure(
+    error: type[InferenceError], code: str, device: str
+) -> None:
+    reader = FailingSession(InkReader(), has_letter_b, lambda: error("detail"))
+
+    first, second, third = engine(reader=reader, device=device).read_pages(PAGES)
+
+    assert isinstance(second, PageFailure)
+    assert (second.page_index, second.code) == (1, code)
+    assert "detail" not in second.message
+    assert isinstance(first, PageResult)
+    assert isinstance(third, PageResult)
+
+
+def poisoned(session: Session) -> FailingSession:
+    return FailingSession(session, lambda _: True, lambda: PoisonedContextError("gone"))
+
+
+def test_a_poisoned_context_in_detection_ends_the_run() -> None:
+    with pytest.raises(PoisonedContextError):
+        list(engine(detector=poisoned(InkDetector())).read_pages(PAGES))
+
+
+def test_a_poisoned_context_in_recognition_ends_the_run() -> None:
+    with pytest.raises(PoisonedContextError):
+        list(engine(reader=poisoned(InkReader())).read_pages(PAGES))
+
+
+class SidewaysReader(InkReader):
+    """Is surer of the wider of two crops, and reads it as two letters or as one."""
+
+    def __init__(self, *, letter_count: int) -> None:
+        super().__init__()
+        self._letter_count = letter_count
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        output = super().run(batch) * np.float32(1.0 if batch.shape[3] > 64 else 0.5)
+        if batch.shape[3] > 64 and self._letter_count == 2:
+            output[:, output.shape[1] // 2] = np.eye(output.shape[2], dtype=np.float32)[0]
+        return output
+
+
+@pytest.mark.parametrize(("letter_count", "angle_deg"), [(2, 90), (1, 0)])
+def test_a_tall_shape_is_a_line_when_two_letters_are_read_in_it(
+    letter_count: int, angle_deg: float
+) -> None:
+    pixels = np.full((300, 300, 3), 255, dtype=np.uint8)
+    pixels[100:190, 100:130] = gray_of("A")
+    page = PageImage(0, pixels, dpi=200.0)
+
+    result = read_one(engine(reader=SidewaysReader(letter_count=letter_count)), page)
+
+    assert isinstance(result, PageResult)
+    assert result.crops_kept == len(result.lines) == 1
+    assert result.lines[0].quad.angle_deg == pytest.approx(angle_deg, abs=1)
+
+
+def test_warming_up_runs_both_models() -> None:
+    detector, reader = InkDetector(), InkReader()
+
+    engine(detector=detector, reader=reader).warm_up()
+
+    assert detector.shapes
+    assert reader.shapes
+
+
+def test_the_engine_names_its_models() -> None:
+    assert engine().model_version == ink_bundle().model_version

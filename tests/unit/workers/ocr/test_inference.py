@@ -1,0 +1,56 @@
+import pytest
+
+from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
+from workers.ocr.inference import inference_error
+
+OUT_OF_MEMORY = [
+    "Failed to allocate memory for requested buffer of size 3221225472",
+    "Available memory of 1024 is smaller than requested bytes of 4096",
+    "BFCArena: Failed to find a free memory block despite calling Extend",
+    "CUDA failure 2: out of memory ; GPU=0",
+    "cudaErrorMemoryAllocation",
+    "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "cudaMallocFromPoolAsync failed",
+    "std::bad_alloc",
+]
+POISONED = [
+    "CUDA failure 700: an illegal memory access was encountered",
+    "CUDA failure 702: the launch timed out",
+    "CUDA failure 709: context is destroyed",
+    "CUDA failure 714: hardware stack error",
+    "CUDA failure 719: unspecified launch failure",
+    "CUDA failure 214: uncorrectable ECC error encountered",
+    "CUDA failure 220: uncorrectable NVLink error",
+    "misaligned address",
+]
+
+
+@pytest.mark.parametrize("message", OUT_OF_MEMORY)
+def test_out_of_memory_is_recognized(message: str) -> None:
+    assert type(inference_error(f"Non-zero status code returned: {message}")) is OutOfMemoryError
+
+
+@pytest.mark.parametrize("message", POISONED)
+def test_a_poisoned_context_is_recognized(message: str) -> None:
+    assert type(inference_error(f"Non-zero status code returned: {message}")) is (
+        PoisonedContextError
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Got invalid dimensions for input", "CUDA failure 7000", "CUDA failure 1: invalid argument"],
+)
+def test_anything_else_is_neither(message: str) -> None:
+    assert type(inference_error(message)) is InferenceError
+
+
+def test_a_poisoned_context_counts_more_than_the_allocation_that_failed_after_it() -> None:
+    message = "CUDA failure 700: illegal memory access; Failed to find a free memory block"
+
+    assert type(inference_error(message)) is PoisonedContextError
+
+
+def test_what_the_runtime_said_is_not_repeated() -> None:
+    assert "secret" not in str(inference_error("secret text of a document"))

@@ -1,0 +1,294 @@
+import io
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import ExifTags, Image, ImageDraw, TiffImagePlugin
+
+from workers.ocr.errors import DamagedPageError, PageTooLargeError, UnreadableDocumentError
+from workers.ocr.formats import MediaType, sniff
+from workers.ocr.page_image import PageImage
+from workers.ocr.raster import FALLBACK_DPI, RasterSource
+
+MAX_PIXELS = 60_000_000
+GREY_RAMP = np.arange(256, dtype=np.uint16).reshape(16, 16)
+
+
+def opened(path: Path) -> RasterSource:
+    media_type = sniff(path.read_bytes())
+    assert media_type is not None
+    return RasterSource(path, media_type=media_type, max_pages=100)
+
+
+def rendered(path: Path, *, page_index: int = 0, max_pixels: int = MAX_PIXELS) -> PageImage:
+    with opened(path) as source:
+        return source.render(page_index, dpi=300, max_pixels=max_pixels)
+
+
+def saved(folder: Path, image: Image.Image, file_format: str, **options: object) -> Path:
+    image.save(folder / "image", file_format, **options)
+    return folder / "image"
+
+
+def left_half_black(mode: str = "RGB", size: tuple[int, int] = (40, 20)) -> Image.Image:
+    image = Image.new(mode, size, "white")
+    ImageDraw.Draw(image).rectangle((0, 0, size[0] // 2 - 1, size[1]), fill="black")
+    return image
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "TIFF", "BMP", "WEBP", "JPEG"])
+def test_every_format_is_read(tmp_path: Path, file_format: str) -> None:
+    page = rendered(saved(tmp_path, left_half_black(), file_format))
+
+    assert page.pixels.shape == (20, 40, 3)
+    assert page.pixels.dtype == np.uint8
+    assert page.pixels[10, 5].max() < 10
+    assert page.pixels[10, 35].min() > 245
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "CMYK", "RGBA", "LA", "YCbCr", "LAB"])
+def test_every_color_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
+    image = left_half_black("RGB")
+    converted = lab_from(image) if mode == "LAB" else image.convert(mode)
+
+    page = rendered(saved(tmp_path, converted, "TIFF"))
+
+    assert page.pixels[10, 5].max() < 10
+    assert page.pixels[10, 35].min() > 245
+
+
+def lab_from(image: Image.Image) -> Image.Image:
+    bands = np.zeros((*image.size[::-1], 3), np.uint8)
+    bands[..., 0] = np.asarray(image.convert("L"))
+    return Image.frombytes("LAB", image.size, bands.tobytes())
+
+
+def test_a_16_bit_scan_keeps_its_grey(tmp_path: Path) -> None:
+    page = rendered(saved(tmp_path, Image.fromarray(GREY_RAMP * 257), "PNG"))
+
+    assert (page.pixels[..., 0] == GREY_RAMP).all()
+
+
+def test_a_12_bit_scan_in_16_bits_is_not_black(tmp_path: Path) -> None:
+    page = rendered(saved(tmp_path, Image.fromarray(GREY_RAMP * 16), "TIFF"))
+
+    assert (page.pixels[..., 0] == GREY_RAMP).all()
+
+
+def test_a_16_bit_scan_that_counts_from_white_is_turned(tmp_path: Path) -> None:
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[ExifTags.Base.PhotometricInterpretation] = 0
+    path = saved(tmp_path, Image.fromarray(GREY_RAMP * 257), "TIFF", tiffinfo=tags)
+
+    assert (rendered(path).pixels[..., 0] == 255 - GREY_RAMP).all()
+
+
+def test_floating_grey_is_stretched_to_its_range(tmp_path: Path) -> None:
+    values = GREY_RAMP.astype(np.float32) / 255
+
+    page = rendered(saved(tmp_path, Image.fromarray(values), "TIFF"))
+
+    assert (page.pixels.min(), page.pixels.max()) == (0, 255)
+
+
+def writing_on_nothing(ink: tuple[int, int, int]) -> Image.Image:
+    image = Image.new("RGBA", (60, 20), (*ink, 0))
+    ImageDraw.Draw(image).rectangle((10, 8, 50, 11), fill=(*ink, 255))
+    return image
+
+
+@pytest.mark.parametrize(
+    ("ink", "paper"), [((0, 0, 0), 255), ((255, 255, 255), 0), ((250, 240, 90), 0)]
+)
+def test_writing_on_transparency_stays_readable(
+    tmp_path: Path, ink: tuple[int, int, int], paper: int
+) -> None:
+    pixels = rendered(saved(tmp_path, writing_on_nothing(ink), "PNG")).pixels
+
+    assert pixels[9, 30].tolist() == list(ink)
+    assert pixels[0, 0].tolist() == [paper] * 3
+
+
+def test_the_clear_corners_of_a_page_are_white(tmp_path: Path) -> None:
+    image = Image.new("RGBA", (60, 60), (230, 225, 215, 255))
+    image.paste((0, 0, 0, 0), (0, 0, 10, 10))
+
+    assert rendered(saved(tmp_path, image, "PNG")).pixels[0, 0].tolist() == [255] * 3
+
+
+def test_a_transparent_palette_color_is_no_color(tmp_path: Path) -> None:
+    image = left_half_black("RGB").quantize(2)
+    path = saved(tmp_path, image, "PNG", transparency=image.getpixel((30, 10)))
+
+    assert rendered(path).pixels[10, 30].tolist() == [255] * 3
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize(
+    ("orientation", "rotation_deg", "is_sideways"),
+    [
+        (1, 0, False),
+        (2, 0, False),
+        (3, 180, False),
+        (4, 180, False),
+        (5, 270, True),
+        (6, 90, True),
+        (7, 90, True),
+        (8, 270, True),
+    ],
+)
+def test_exif_orientation_is_applied(
+    tmp_path: Path, file_format: str, orientation: int, rotation_deg: int, *, is_sideways: bool
+) -> None:
+    upright = left_half_black("L", (80, 48))
+    undo = {
+        1: None,
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }[orientation]
+    stored = upright if undo is None else upright.transpose(undo)
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    page = rendered(saved(tmp_path, stored.convert("RGB"), file_format, exif=exif))
+
+    assert (stored.size != upright.size) == is_sideways
+    assert page.rotation_deg == rotation_deg
+    assert np.abs(page.pixels[..., 0].astype(int) - np.asarray(upright)).mean() < 3
+
+
+@pytest.mark.parametrize(
+    ("declared", "dpi"),
+    [((300, 300), 300), ((1, 1), FALLBACK_DPI), ((4800, 4800), FALLBACK_DPI), (None, FALLBACK_DPI)],
+)
+def test_only_a_plausible_resolution_is_believed(
+    tmp_path: Path, declared: tuple[int, int] | None, dpi: float
+) -> None:
+    options = {} if declared is None else {"dpi": declared}
+
+    page = rendered(saved(tmp_path, left_half_black(), "TIFF", **options))
+
+    assert page.dpi == pytest.approx(dpi, rel=0.001)
+
+
+def test_a_resolution_divided_by_zero_is_not_believed(tmp_path: Path) -> None:
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[ExifTags.Base.XResolution] = TiffImagePlugin.IFDRational(300, 0)
+    tags[ExifTags.Base.YResolution] = TiffImagePlugin.IFDRational(300, 0)
+    tags[ExifTags.Base.ResolutionUnit] = 2
+
+    page = rendered(saved(tmp_path, left_half_black(), "TIFF", tiffinfo=tags))
+
+    assert page.dpi == FALLBACK_DPI
+
+
+def test_a_coarse_fax_is_stretched_to_square_pixels(tmp_path: Path) -> None:
+    fax = left_half_black("1", (204, 98))
+
+    page = rendered(saved(tmp_path, fax, "TIFF", dpi=(204, 98)))
+
+    assert page.pixels.shape == (204, 204, 3)
+    assert page.dpi == 204
+
+
+def test_a_sideways_fax_is_stretched_along_the_right_axis(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    path = saved(tmp_path, left_half_black("RGB", (204, 98)), "JPEG", dpi=(204, 98), exif=exif)
+
+    assert rendered(path).pixels.shape == (204, 204, 3)
+
+
+def test_a_fine_fax_is_left_as_it_is(tmp_path: Path) -> None:
+    path = saved(tmp_path, left_half_black("1", (204, 196)), "TIFF", dpi=(204, 196))
+
+    assert rendered(path).pixels.shape == (196, 204, 3)
+
+
+def test_a_stretched_fax_keeps_to_the_pixel_cap(tmp_path: Path) -> None:
+    path = saved(tmp_path, left_half_black("1", (204, 98)), "TIFF", dpi=(204, 98))
+
+    with pytest.raises(PageTooLargeError, match="204 x 98 dpi"):
+        rendered(path, max_pixels=30_000)
+
+
+def test_every_frame_of_a_tiff_is_a_page(tmp_path: Path) -> None:
+    frames = [Image.new("L", (9, 9), level) for level in (10, 20, 30)]
+    path = saved(tmp_path, frames[0], "TIFF", save_all=True, append_images=frames[1:])
+
+    assert opened(path).page_count == 3
+    assert [rendered(path, page_index=index).pixels[0, 0, 0] for index in (2, 0, 1)] == [30, 10, 20]
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "TIFF", "BMP", "WEBP"])
+def test_an_image_over_the_cap_is_refused_before_decoding(tmp_path: Path, file_format: str) -> None:
+    path = saved(tmp_path, left_half_black("RGB", (400, 100)), file_format)
+
+    with pytest.raises(PageTooLargeError, match="400 x 100 pixels; the limit is 39999 pixels"):
+        rendered(path, max_pixels=39_999)
+
+
+def test_a_png_that_claims_a_huge_size_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, left_half_black(), "PNG")
+    content = bytearray(path.read_bytes())
+    header = b"IHDR" + (2**31 - 1).to_bytes(4, "big") * 2 + bytes(content[24:29])
+    content[12:29] = header
+    path.write_bytes(
+        bytes(content[:29]) + zlib.crc32(header).to_bytes(4, "big") + bytes(content[33:])
+    )
+
+    with pytest.raises(PageTooLargeError):
+        rendered(path)
+
+
+@pytest.mark.parametrize(("max_pixels", "reduction"), [(250_000, 2), (249_999, 4), (15_625, 8)])
+def test_a_jpeg_over_the_cap_is_decoded_smaller(
+    tmp_path: Path, max_pixels: int, reduction: int
+) -> None:
+    path = saved(tmp_path, left_half_black("RGB", (1000, 1000)), "JPEG", dpi=(400, 400))
+
+    page = rendered(path, max_pixels=max_pixels)
+
+    assert page.pixels.shape == (1000 // reduction, 1000 // reduction, 3)
+    assert page.dpi == 400 / reduction
+
+
+def test_a_jpeg_far_over_the_cap_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PageTooLargeError):
+        rendered(saved(tmp_path, left_half_black("L", (1000, 1000)), "JPEG"), max_pixels=15_624)
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "TIFF", "BMP", "WEBP", "JPEG"])
+def test_a_truncated_image_is_damaged(tmp_path: Path, file_format: str) -> None:
+    noise = np.random.default_rng(1).integers(0, 255, (60, 60, 3), np.uint8)
+    path = saved(tmp_path, Image.fromarray(noise), file_format)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+
+    with pytest.raises((DamagedPageError, UnreadableDocumentError)):
+        rendered(path)
+
+
+def test_a_frame_that_was_cut_off_fails_and_the_others_do_not(tmp_path: Path) -> None:
+    frames = [Image.new("L", (9, 9), level) for level in (10, 20)]
+    tiff = io.BytesIO()
+    frames[0].save(tiff, "TIFF", save_all=True, append_images=frames[1:])
+    path = tmp_path / "cut.tiff"
+    path.write_bytes(tiff.getvalue()[: len(tiff.getvalue()) // 2])
+
+    assert opened(path).page_count == 2
+    assert rendered(path).pixels[0, 0, 0] == 10
+    with pytest.raises(DamagedPageError):
+        rendered(path, page_index=1)
+
+
+def test_a_header_without_an_image_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"\x89PNG\r\n\x1a\n" + b"nothing that follows is right")
+
+    with pytest.raises(UnreadableDocumentError):
+        RasterSource(tmp_path / "image", media_type=MediaType.PNG, max_pages=1)
