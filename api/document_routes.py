@@ -33,6 +33,7 @@ from storage.errors import StorageError
 RETRY_AFTER_S = 2
 MAX_DOCUMENTS = 100
 MAX_PAGES = 1_000
+STREAMED = ("POST", "/v1/documents")  # reads its body as it arrives, and counts it
 _ACCEPTED = 202
 _NOT_MODIFIED = 304
 

@@ -69,8 +69,8 @@ def test_the_type_is_told_from_the_content(api) -> None:
     [
         (b"PK\x03\x04" + bytes(5_000), 415, "unsupported_media_type"),
         (b"", 422, "empty"),
-        (b"%PDF-1.7" + bytes(3 * 2**20), 413, "file_too_large"),
-        (b"%PDF-1.7" + bytes(3 * 2**20 + 3 * 2**19), 413, "file_too_large"),
+        (b"%PDF-1.7" + bytes(10 * 2**20), 413, "file_too_large"),
+        (b"%PDF-1.7" + bytes(15 * 2**20), 413, "file_too_large"),
     ],
     ids=["another format", "no bytes", "over the limit", "far over the limit"],
 )
