@@ -17,6 +17,7 @@ from cli.flower import flower
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
+from cli.stack.commands import down, up
 from cli.status import status
 from cli.worker import worker
 
@@ -84,7 +85,12 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (demo, ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
+_COMMANDS = (
+    *(ocr, doctor, samples),
+    *(demo, up, down, status),
+    *(migrate, api, worker, reconcile, flower),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")

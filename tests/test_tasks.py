@@ -72,6 +72,8 @@ EXPECTED_SETTINGS: dict[str, Any] = {
         "socket_keepalive": True,
         "health_check_interval": 25,
         "global_keyprefix": "pagefleet:",
+        "max_retries": 1,
+        "interval_start": 0,
     },
     "imports": (
         "workers.tasks.lifecycle",

@@ -121,5 +121,9 @@ def _broker(settings: WorkerSettings) -> dict[str, Any]:
             "socket_keepalive": True,
             "health_check_interval": 25,
             "global_keyprefix": settings.redis_key_prefix,
+            # Whoever sends has the sweep behind it: by default a sender without a connection
+            # sleeps 6 s before it says so, and an upload would wait for that.
+            "max_retries": 1,
+            "interval_start": 0,
         },
     }

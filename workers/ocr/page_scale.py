@@ -30,6 +30,8 @@ TILE_OVERLAP_PX: Final = 160
 _MIN_GLYPH_HEIGHT_PX: Final = 4
 _MAX_GLYPH_HEIGHT_PX: Final = 200
 _MIN_GLYPH_COUNT: Final = 20
+# Letters are measured in windows, because their labels take four bytes a pixel.
+_WINDOW_SIDE_PX: Final = 4096
 _SMALL_TEXT_SHARE: Final = 0.25
 
 
@@ -46,24 +48,12 @@ def estimate_glyph_height_px(pixels: NDArray[np.uint8]) -> float | None:
     Returns:
         Page pixels; None when the page has too few marks to tell.
     """
-    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    if float(np.median(gray)) < 128:  # noqa: PLR2004  the middle of uint8: bright text on dark
-        gray = cv2.bitwise_not(gray)
-    marks = cv2.adaptiveThreshold(
-        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, blockSize=31, C=15
-    )
-    _, _, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
-    widths = stats[1:, cv2.CC_STAT_WIDTH]
-    heights = stats[1:, cv2.CC_STAT_HEIGHT]
-    areas = stats[1:, cv2.CC_STAT_AREA]
-    is_glyph = (
-        (heights >= _MIN_GLYPH_HEIGHT_PX)
-        & (heights <= _MAX_GLYPH_HEIGHT_PX)
-        & (widths > 1)
-        & (widths <= heights * 4)
-        & (areas * 10 >= heights * widths)
-    )
-    glyph_heights = np.sort(heights[is_glyph])
+    windows = [
+        pixels[top : top + _WINDOW_SIDE_PX, left : left + _WINDOW_SIDE_PX]
+        for top in range(0, pixels.shape[0], _WINDOW_SIDE_PX)
+        for left in range(0, pixels.shape[1], _WINDOW_SIDE_PX)
+    ]
+    glyph_heights = np.sort(np.concatenate([_glyph_heights(window) for window in windows]))
     if glyph_heights.size < _MIN_GLYPH_COUNT:
         return None
     cumulated = np.cumsum(glyph_heights)
@@ -107,3 +97,25 @@ def tile_spans(length_px: int) -> tuple[Span, ...]:
         Span(start, start + TILE_SIDE_PX, kept_start, kept_stop)
         for start, (kept_start, kept_stop) in zip(starts, pairwise(bounds), strict=True)
     )
+
+
+def _glyph_heights(window: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """Return the heights of the marks that have the proportions of a letter."""
+    gray = cv2.cvtColor(window, cv2.COLOR_RGB2GRAY)
+    if float(np.median(gray)) < 128:  # noqa: PLR2004  the middle of uint8: bright text on dark
+        gray = cv2.bitwise_not(gray)
+    marks = cv2.adaptiveThreshold(
+        gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, blockSize=31, C=15
+    )
+    _, _, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
+    widths = stats[1:, cv2.CC_STAT_WIDTH]
+    heights = stats[1:, cv2.CC_STAT_HEIGHT]
+    areas = stats[1:, cv2.CC_STAT_AREA]
+    is_glyph = (
+        (heights >= _MIN_GLYPH_HEIGHT_PX)
+        & (heights <= _MAX_GLYPH_HEIGHT_PX)
+        & (widths > 1)
+        & (widths <= heights * 4)
+        & (areas * 10 >= heights * widths)
+    )
+    return np.asarray(heights[is_glyph], dtype=np.int32)

@@ -98,3 +98,10 @@ def test_tiles_are_equal_and_keep_nothing_near_their_inner_edges(length: int) ->
     for left, right in pairwise(spans):
         assert left.stop - left.kept_stop >= TILE_OVERLAP_PX // 2 - 1
         assert right.kept_start - right.start >= TILE_OVERLAP_PX // 2 - 1
+
+
+def test_letters_are_measured_on_all_of_a_large_page() -> None:
+    page = np.full((5200, 1200, 3), 255, dtype=np.uint8)
+    page[4300:5100] = page_of_text(1.0)
+
+    assert estimate_glyph_height_px(page) == estimate_glyph_height_px(page_of_text(1.0))

@@ -1,0 +1,100 @@
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from db.ids import new_id
+from storage import keys
+from storage.errors import ObjectCorruptError, ObjectNotFoundError
+from storage.memory import InMemoryObjectStore
+from workers.source_file import SourceFile
+
+
+class CountingObjectStore(InMemoryObjectStore):
+    """Counts how often an object was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streamed = 0
+
+    def stream(self, key: str, *, part_bytes: int = 4) -> Iterator[bytes]:
+        self.streamed += 1
+        return super().stream(key, part_bytes=part_bytes)
+
+
+@pytest.fixture
+def store() -> CountingObjectStore:
+    return CountingObjectStore()
+
+
+@pytest.fixture
+def source_file(store: CountingObjectStore, tmp_path: Path) -> Iterator[SourceFile]:
+    source_file = SourceFile(store, folder=tmp_path)
+    yield source_file
+    source_file.close()
+
+
+def put(store: InMemoryObjectStore, body: bytes) -> tuple[UUID, str]:
+    document_id = new_id()
+    store.put(keys.source_key(document_id), body, media_type="application/pdf")
+    return document_id, hashlib.sha256(body).hexdigest()
+
+
+def test_a_source_is_fetched_whole(store: CountingObjectStore, source_file: SourceFile) -> None:
+    document_id, sha256 = put(store, b"some pages")
+
+    path = source_file.fetch(document_id, sha256=sha256)
+
+    assert path.read_bytes() == b"some pages"
+
+
+def test_the_chunks_of_a_document_share_one_fetch(
+    store: CountingObjectStore, source_file: SourceFile
+) -> None:
+    document_id, sha256 = put(store, b"some pages")
+
+    paths = {source_file.fetch(document_id, sha256=sha256) for _ in range(3)}
+
+    assert (len(paths), store.streamed) == (1, 1)
+
+
+def test_the_file_before_stays_whole_for_whoever_still_reads_it(
+    store: CountingObjectStore, source_file: SourceFile
+) -> None:
+    first, second = put(store, b"the first"), put(store, b"2nd")
+    with source_file.fetch(first[0], sha256=first[1]).open("rb") as held:
+        source_file.fetch(second[0], sha256=second[1])
+
+        content = held.read()
+
+    assert content == b"the first"
+
+
+def test_only_one_source_is_kept(
+    store: CountingObjectStore, source_file: SourceFile, tmp_path: Path
+) -> None:
+    for body in (b"a", b"b", b"c"):
+        document_id, sha256 = put(store, body)
+        source_file.fetch(document_id, sha256=sha256)
+
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+
+    assert [path.read_bytes() for path in kept] == [b"c"]
+
+
+def test_bytes_that_changed_are_refused_and_not_kept(
+    store: CountingObjectStore, source_file: SourceFile, tmp_path: Path
+) -> None:
+    document_id, _ = put(store, b"changed")
+
+    with pytest.raises(ObjectCorruptError):
+        source_file.fetch(document_id, sha256="0" * 64)
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_source_that_is_gone_is_named(source_file: SourceFile) -> None:
+    with pytest.raises(ObjectNotFoundError):
+        source_file.fetch(new_id(), sha256="0" * 64)
