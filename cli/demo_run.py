@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from rich.markup import escape
-from rich.table import Table
 
 from cli.client import UNREACHABLE, ApiClient, DocumentStatus
 from cli.console import notices, output
@@ -64,24 +63,18 @@ def run_samples(stack: StackState, home: Path) -> list[DemoOutcome]:
 def show_outcomes(outcomes: Sequence[DemoOutcome], stack: StackState) -> None:
     """Print what became of each sample, and where everything is."""
     console = output()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "file", "state", "pages", "result or reason"):
-        table.add_column(heading, overflow="fold")
     for outcome in outcomes:
-        mark = "[red]WRONG[/red]" if outcome.problems else "[green]ok[/green]"
-        where = outcome.address or outcome.error
-        table.add_row(mark, escape(outcome.filename), outcome.state, outcome.pages, escape(where))
-    console.print(table)
-    for outcome in outcomes:
-        for problem in outcome.problems:
-            console.print(f"{outcome.filename}: {problem}", markup=False)
+        mark = "[red]WRONG[/red]" if outcome.problems else "[green]ok[/green]   "
+        console.print(f"{mark}  {escape(outcome.filename)}: {outcome.state}, pages {outcome.pages}")
+        # Unwrapped, so that an address can be copied.
+        for line in filter(None, (outcome.address, outcome.error, *outcome.problems)):
+            console.print(f"       {line}", markup=False)
     good = sum(not outcome.problems for outcome in outcomes)
     console.print(
         f"\n{good} of {len(outcomes)} samples ended as they must.\n\n"
-        f"API      {stack.api_url}, described at {stack.api_url}/openapi.json\n"
-        f"Key      {stack.api_key}\n"
-        f"Flower   {stack.flower_url}, user {stack.flower_user}, password {stack.flower_password}\n"
-        f'Read one curl -H "Authorization: Bearer {stack.api_key}" ADDRESS\n',
+        f"API     {stack.api_url}, described at {stack.api_url}/openapi.json\n"
+        f"Flower  {stack.flower_url}, user {stack.flower_user}, password {stack.flower_password}\n"
+        f'Result  curl -H "Authorization: Bearer {stack.api_key}" ADDRESS\n',
         markup=False,
     )
 

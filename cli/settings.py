@@ -1,13 +1,11 @@
 """The one place where the command line reads its environment."""
 
 import os
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
-from cli.stack.state import read_stack
 from cli.stack.state import read_stack
 from workers.settings import (
     FOREIGN_PREFIXES,
