@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
 from cli.stack.state import read_stack
+from cli.stack.state import read_stack
 from workers.settings import (
     FOREIGN_PREFIXES,
     CheckedSettings,
@@ -101,11 +102,7 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key
-    return _find_stack(home_dir(), key)
-
-
-def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
-    running = read_stack(home)
+    running = read_stack(home_dir())
     if running is None:
         return None, key
     return running.api_url, key or running.api_key
