@@ -12,7 +12,7 @@ from pathlib import Path
 from cli.stack.errors import ServerStartError, StackStoppedError
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
-from cli.stack.ports import LOOPBACK, free_ports
+from cli.stack.ports import LOOPBACK, free_ports, is_free
 from cli.stack.postgres import Postgres
 from cli.stack.program import Program, ProgramSpec
 from cli.stack.remembered import Remembered, write_private
@@ -173,9 +173,14 @@ def _start(
 def _describe(
     folder: Path, valkey: Valkey, postgres: Postgres, object_storage: SeaweedFS
 ) -> StackState:
-    # The well-known ports, or those of last time; others only where these are taken.
+    # The well-known ports; where these are taken those of last time, and then any.
     remembered = Remembered.load(folder)
-    api_port, flower_port = free_ports(2, preferred=remembered.ports or (API_PORT, FLOWER_PORT))
+    last_time = remembered.ports or (API_PORT, FLOWER_PORT)
+    preferred = [
+        known if is_free(known) else last
+        for known, last in zip((API_PORT, FLOWER_PORT), last_time, strict=True)
+    ]
+    api_port, flower_port = free_ports(2, preferred=preferred)
     Remembered(password=remembered.password, ports=(api_port, flower_port)).save(folder)
     return StackState(
         pid=os.getpid(),

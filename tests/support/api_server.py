@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -35,6 +35,20 @@ class RecordedDispatch:
 
     def __call__(self, document_id: UUID) -> None:
         self.sent.append(document_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningApi:
+    """The API on real servers, and what a test looks at it with."""
+
+    url: str
+    database: Database
+    store: S3ObjectStore
+    dispatch: RecordedDispatch
+    client: httpx.Client
+
+
+Serve = Callable[..., AbstractContextManager[RunningApi]]
 
 
 def open_store(bucket: S3Bucket, *, endpoint_url: str | None = None) -> S3ObjectStore:

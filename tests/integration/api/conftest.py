@@ -1,6 +1,5 @@
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -13,6 +12,8 @@ from db.engine import Database
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
     RecordedDispatch,
+    RunningApi,
+    Serve,
     client_of,
     make_key,
     open_store,
@@ -21,20 +22,6 @@ from tests.support.api_server import (
 from tests.support.services import S3Bucket
 
 MAX_UPLOAD_BYTES = 10 * 2**20  # above the part size of the S3 client
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningApi:
-    """The API on real servers, and what a test looks at it with."""
-
-    url: str
-    database: Database
-    store: S3ObjectStore
-    dispatch: RecordedDispatch
-    client: httpx.Client
-
-
-Serve = Callable[..., AbstractContextManager[RunningApi]]
 
 
 @pytest.fixture

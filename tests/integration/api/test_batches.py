@@ -6,7 +6,7 @@ import pytest
 from db import documents
 from db.models import Batch
 from db.states import BatchState, DocumentState
-from tests.support.api_server import keys_in
+from tests.support.api_server import RunningApi, keys_in
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)
 
@@ -21,7 +21,7 @@ def submit(client: httpx.Client, batch_id: str, **fields: str) -> httpx.Response
     )
 
 
-def cancel(api, document_id: str) -> None:
+def cancel(api: RunningApi, document_id: str) -> None:
     with api.database.transaction() as session:
         documents.move(
             session,
@@ -31,7 +31,7 @@ def cancel(api, document_id: str) -> None:
         )
 
 
-def test_a_new_batch_is_open_and_empty(api) -> None:
+def test_a_new_batch_is_open_and_empty(api: RunningApi) -> None:
     response = create(api.client)
 
     view = response.json()
@@ -41,7 +41,7 @@ def test_a_new_batch_is_open_and_empty(api) -> None:
     assert api.client.get(view["links"]["self"]).json() == view
 
 
-def test_a_batch_runs_while_a_document_is_open(api) -> None:
+def test_a_batch_runs_while_a_document_is_open(api: RunningApi) -> None:
     batch = create(api.client).json()
     first = submit(api.client, batch["id"]).json()
     submit(api.client, batch["id"])
@@ -54,14 +54,14 @@ def test_a_batch_runs_while_a_document_is_open(api) -> None:
     assert (counts["total"], counts["queued"], counts["cancelled"]) == (2, 1, 1)
 
 
-def test_a_batch_is_finished_when_all_its_documents_are_final(api) -> None:
+def test_a_batch_is_finished_when_all_its_documents_are_final(api: RunningApi) -> None:
     batch = create(api.client).json()
     cancel(api, submit(api.client, batch["id"]).json()["id"])
 
     assert api.client.get(batch["links"]["self"]).json()["state"] == "finished"
 
 
-def test_the_documents_of_a_batch_are_listed(api) -> None:
+def test_the_documents_of_a_batch_are_listed(api: RunningApi) -> None:
     batch = create(api.client).json()
     inside = submit(api.client, batch["id"]).json()
     api.client.post("/v1/documents", files={"file": ("a.pdf", PDF)})
@@ -74,7 +74,7 @@ def test_the_documents_of_a_batch_are_listed(api) -> None:
     assert inside["links"]["batch"] == batch["links"]["self"]
 
 
-def test_the_options_of_a_batch_apply_to_its_documents(api) -> None:
+def test_the_options_of_a_batch_apply_to_its_documents(api: RunningApi) -> None:
     batch = create(api.client, options={"dpi": 300}).json()
 
     inherited = submit(api.client, batch["id"]).json()
@@ -83,7 +83,7 @@ def test_the_options_of_a_batch_apply_to_its_documents(api) -> None:
     assert (inherited["options"]["dpi"], own["options"]["dpi"]) == (300, 100)
 
 
-def test_documents_of_a_batch_do_not_make_a_person_wait(api) -> None:
+def test_documents_of_a_batch_do_not_make_a_person_wait(api: RunningApi) -> None:
     batch = create(api.client).json()
 
     assert submit(api.client, batch["id"]).json()["priority"] == "bulk"
@@ -92,14 +92,14 @@ def test_documents_of_a_batch_do_not_make_a_person_wait(api) -> None:
     )
 
 
-def test_a_document_for_an_unknown_batch_is_refused_and_leaves_nothing(api) -> None:
+def test_a_document_for_an_unknown_batch_is_refused_and_leaves_nothing(api: RunningApi) -> None:
     response = submit(api.client, str(uuid4()))
 
     assert (response.status_code, response.json()["code"]) == (422, "unknown_batch")
     assert keys_in(api.store) == []
 
 
-def test_a_document_for_a_cancelled_batch_is_refused(api) -> None:
+def test_a_document_for_a_cancelled_batch_is_refused(api: RunningApi) -> None:
     batch = create(api.client).json()
     with api.database.transaction() as session:
         session.get_one(Batch, UUID(batch["id"])).state = BatchState.CANCELLED
@@ -110,7 +110,7 @@ def test_a_document_for_a_cancelled_batch_is_refused(api) -> None:
     assert keys_in(api.store) == []
 
 
-def test_the_batch_of_another_tenant_is_unknown(api, stranger: httpx.Client) -> None:
+def test_the_batch_of_another_tenant_is_unknown(api: RunningApi, stranger: httpx.Client) -> None:
     batch = create(api.client).json()
 
     assert stranger.get(batch["links"]["self"]).status_code == 404
@@ -134,7 +134,7 @@ def test_the_batch_of_another_tenant_is_unknown(api, stranger: httpx.Client) -> 
     ],
     ids=["empty", "nul", "surrogate", "option", "unknown", "missing", "list", "cut", "deep", "big"],
 )
-def test_a_batch_at_fault_is_refused(api, body: str, status: int) -> None:
+def test_a_batch_at_fault_is_refused(api: RunningApi, body: str, status: int) -> None:
     response = api.client.post(
         "/v1/batches", content=body, headers={"Content-Type": "application/json"}
     )

@@ -7,14 +7,23 @@ from uuid import UUID
 import httpx
 import structlog
 
-from db.engine import Session, Transaction
+from db.engine import Database, Session, Transaction
 from db.errors import DatabaseUnavailableError
 from db.models import Document
 from storage import keys
 from storage.errors import StorageUnavailableError
 from storage.memory import InMemoryObjectStore
 from storage.object_store import ObjectStore, ObjectWriter
-from tests.support.api_server import documents_in, free_port, keys_in, open_store, wait_until
+from storage.s3 import S3ObjectStore
+from tests.support.api_server import (
+    RunningApi,
+    Serve,
+    documents_in,
+    free_port,
+    keys_in,
+    open_store,
+    wait_until,
+)
 from tests.support.services import S3Bucket, s3_client
 from workers.dispatch import DispatchError
 
@@ -95,7 +104,9 @@ class DatabaseThatLosesACommit:
             raise DatabaseUnavailableError("lost after COMMIT")
 
 
-def test_a_client_that_leaves_in_mid_upload_leaves_nothing(api, s3_bucket: S3Bucket) -> None:
+def test_a_client_that_leaves_in_mid_upload_leaves_nothing(
+    api: RunningApi, s3_bucket: S3Bucket
+) -> None:
     address = urlsplit(api.url)
     head = (
         f"POST /v1/documents HTTP/1.1\r\nHost: x\r\n"
@@ -124,7 +135,7 @@ def test_a_client_that_leaves_in_mid_upload_leaves_nothing(api, s3_bucket: S3Buc
     assert api.dispatch.sent == []
 
 
-def test_a_document_is_accepted_while_the_broker_is_away(serve, database) -> None:
+def test_a_document_is_accepted_while_the_broker_is_away(serve: Serve, database: Database) -> None:
     def refuse(document_id: UUID) -> None:
         raise DispatchError(str(document_id))
 
@@ -136,7 +147,9 @@ def test_a_document_is_accepted_while_the_broker_is_away(serve, database) -> Non
     assert row.dispatch_after is not None  # the sweep looks at it then
 
 
-def test_storage_that_is_away_is_a_503_and_leaves_nothing(serve, s3_bucket: S3Bucket) -> None:
+def test_storage_that_is_away_is_a_503_and_leaves_nothing(
+    serve: Serve, s3_bucket: S3Bucket
+) -> None:
     nowhere = open_store(s3_bucket, endpoint_url=f"http://127.0.0.1:{free_port()}")
 
     with serve(store=nowhere) as api:
@@ -147,7 +160,9 @@ def test_storage_that_is_away_is_a_503_and_leaves_nothing(serve, s3_bucket: S3Bu
     assert documents_in(api.database) == []
 
 
-def test_storage_that_fails_in_mid_upload_leaves_nothing(serve, store, s3_bucket) -> None:
+def test_storage_that_fails_in_mid_upload_leaves_nothing(
+    serve: Serve, store: S3ObjectStore, s3_bucket: S3Bucket
+) -> None:
     with serve(store=StoreThatFailsAt(store, len(PDF) - 1)) as api:
         response = submit(api.client)
 
@@ -158,7 +173,9 @@ def test_storage_that_fails_in_mid_upload_leaves_nothing(serve, store, s3_bucket
     assert documents_in(api.database) == []
 
 
-def test_a_database_that_leaves_before_the_row_leaves_no_object(serve, database) -> None:
+def test_a_database_that_leaves_before_the_row_leaves_no_object(
+    serve: Serve, database: Database
+) -> None:
     leaving = DatabaseThatLeaves(database.transaction)
     store = StoreWithACallback(leaving.leave)
 
@@ -170,7 +187,9 @@ def test_a_database_that_leaves_before_the_row_leaves_no_object(serve, database)
     assert documents_in(database) == []
 
 
-def test_a_row_whose_commit_was_lost_on_the_way_back_is_accepted(serve, store, database) -> None:
+def test_a_row_whose_commit_was_lost_on_the_way_back_is_accepted(
+    serve: Serve, store: S3ObjectStore, database: Database
+) -> None:
     losing = DatabaseThatLosesACommit(database.transaction, is_committed=True)
 
     with serve(transaction=losing) as api:
@@ -183,7 +202,9 @@ def test_a_row_whose_commit_was_lost_on_the_way_back_is_accepted(serve, store, d
     assert api.dispatch.sent == [document_id]
 
 
-def test_the_bytes_of_a_row_that_may_stand_are_kept(serve, store, database) -> None:
+def test_the_bytes_of_a_row_that_may_stand_are_kept(
+    serve: Serve, store: S3ObjectStore, database: Database
+) -> None:
     losing = DatabaseThatLosesACommit(database.transaction, is_committed=False)
 
     with serve(transaction=losing) as api:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from storage import keys
-from tests.support.api_server import documents_in, keys_in
+from tests.support.api_server import RunningApi, documents_in, keys_in
 
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 1_000
 
@@ -23,7 +23,7 @@ def submit(client: httpx.Client, content: bytes = PDF, **fields: Any) -> httpx.R
     )
 
 
-def test_the_same_request_again_is_answered_with_the_same_document(api) -> None:
+def test_the_same_request_again_is_answered_with_the_same_document(api: RunningApi) -> None:
     first = submit(api.client)
 
     again = submit(api.client)
@@ -34,7 +34,7 @@ def test_the_same_request_again_is_answered_with_the_same_document(api) -> None:
     assert "Idempotent-Replayed" not in first.headers
 
 
-def test_a_replay_leaves_no_second_file_row_or_message(api) -> None:
+def test_a_replay_leaves_no_second_file_row_or_message(api: RunningApi) -> None:
     document_id = UUID(submit(api.client).json()["id"])
 
     submit(api.client)
@@ -53,7 +53,9 @@ def test_a_replay_leaves_no_second_file_row_or_message(api) -> None:
         {"filename": "other.pdf"},
     ],
 )
-def test_another_request_under_the_same_key_is_refused(api, other: dict[str, Any]) -> None:
+def test_another_request_under_the_same_key_is_refused(
+    api: RunningApi, other: dict[str, Any]
+) -> None:
     document_id = UUID(submit(api.client).json()["id"])
 
     response = submit(api.client, **other)
@@ -62,7 +64,7 @@ def test_another_request_under_the_same_key_is_refused(api, other: dict[str, Any
     assert keys_in(api.store) == [keys.source_key(document_id)]
 
 
-def test_another_key_makes_another_document(api) -> None:
+def test_another_key_makes_another_document(api: RunningApi) -> None:
     first = submit(api.client, key="order-17").json()
 
     second = submit(api.client, key="order-18").json()
@@ -70,7 +72,7 @@ def test_another_key_makes_another_document(api) -> None:
     assert first["id"] != second["id"]
 
 
-def test_tenants_do_not_share_keys(api, stranger: httpx.Client) -> None:
+def test_tenants_do_not_share_keys(api: RunningApi, stranger: httpx.Client) -> None:
     first = submit(api.client)
 
     second = submit(stranger, PDF + b"x")
@@ -79,7 +81,7 @@ def test_tenants_do_not_share_keys(api, stranger: httpx.Client) -> None:
     assert first.json()["id"] != second.json()["id"]
 
 
-def test_of_requests_that_race_under_one_key_one_makes_the_document(api) -> None:
+def test_of_requests_that_race_under_one_key_one_makes_the_document(api: RunningApi) -> None:
     together = threading.Barrier(6)
 
     def race() -> httpx.Response:
@@ -98,11 +100,11 @@ def test_of_requests_that_race_under_one_key_one_makes_the_document(api) -> None
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel"])
-def test_a_key_that_is_none_is_refused(api, key: str) -> None:
+def test_a_key_that_is_none_is_refused(api: RunningApi, key: str) -> None:
     response = api.client.post(
         "/v1/documents",
         files={"file": ("a.pdf", PDF)},
-        headers={"Idempotency-Key": key.encode("latin-1")},
+        headers={b"Idempotency-Key": key.encode("latin-1")},
     )
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_request")

@@ -3,7 +3,7 @@ from sqlalchemy import text
 
 from api.auth import Keyring
 from db.engine import Database
-from tests.support.api_server import client_of, make_key
+from tests.support.api_server import RunningApi, client_of, make_key
 
 
 class Clock:
@@ -65,7 +65,7 @@ def test_an_expired_key_is_refused(database: Database) -> None:
 
 
 @pytest.mark.parametrize("key", ["pf_0123456789ab_" + "0" * 48, "pf_x_y"])
-def test_a_key_that_nobody_has_is_unauthenticated(api, key: str) -> None:
+def test_a_key_that_nobody_has_is_unauthenticated(api: RunningApi, key: str) -> None:
     with client_of(api.url, key) as client:
         response = client.get("/v1/documents")
 

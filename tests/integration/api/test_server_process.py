@@ -11,8 +11,10 @@ from uuid import UUID
 import httpx
 import redis
 
+from db.engine import Database
 from storage import keys
 from storage.object_store import ObjectStore
+from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
     client_of,
     documents_in,
@@ -20,6 +22,7 @@ from tests.support.api_server import (
     make_key,
     served_in_process,
 )
+from tests.support.services import S3Bucket
 
 MIB = 2**20
 PDF = b"%PDF-1.7\n" + bytes(2_000)
@@ -45,7 +48,7 @@ def size_in(store: ObjectStore, document_id: str) -> int:
 
 
 def test_a_large_upload_needs_little_memory(
-    database, database_url, redis_url, s3_bucket, store
+    database: Database, database_url: str, redis_url: str, s3_bucket: S3Bucket, store: S3ObjectStore
 ) -> None:
     with (
         served_in_process(database_url=database_url, redis_url=redis_url, bucket=s3_bucket) as (
@@ -66,7 +69,7 @@ def test_a_large_upload_needs_little_memory(
 
 
 def test_the_process_is_ready_and_sends_a_message_for_a_document(
-    database, database_url, redis_url, s3_bucket
+    database: Database, database_url: str, redis_url: str, s3_bucket: S3Bucket
 ) -> None:
     with (
         served_in_process(database_url=database_url, redis_url=redis_url, bucket=s3_bucket) as (
@@ -86,7 +89,9 @@ def test_the_process_is_ready_and_sends_a_message_for_a_document(
     assert b"a.pdf" not in message
 
 
-def test_a_document_is_accepted_while_redis_is_down(database, database_url, s3_bucket) -> None:
+def test_a_document_is_accepted_while_redis_is_down(
+    database: Database, database_url: str, s3_bucket: S3Bucket
+) -> None:
     nowhere = f"redis://127.0.0.1:{free_port()}/0"
     with (
         served_in_process(database_url=database_url, redis_url=nowhere, bucket=s3_bucket) as (
@@ -106,7 +111,7 @@ def test_a_document_is_accepted_while_redis_is_down(database, database_url, s3_b
 
 
 def test_the_log_is_json_without_keys_and_file_names(
-    database, database_url, redis_url, s3_bucket
+    database: Database, database_url: str, redis_url: str, s3_bucket: S3Bucket
 ) -> None:
     key = make_key(database, "archive")
     with served_in_process(database_url=database_url, redis_url=redis_url, bucket=s3_bucket) as (
@@ -127,7 +132,7 @@ def test_the_log_is_json_without_keys_and_file_names(
 
 
 def test_a_signal_ends_the_process_after_its_requests(
-    database, database_url, redis_url, s3_bucket, store
+    database: Database, database_url: str, redis_url: str, s3_bucket: S3Bucket, store: S3ObjectStore
 ) -> None:
     def form_that_is_interrupted(process: subprocess.Popen[str]) -> Iterator[bytes]:
         parts = large_form(20)
