@@ -37,7 +37,11 @@ class ObjectStore(Protocol):
         """Return a whole object; for those known to be small."""
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``, half-open."""
+        """Return the bytes from ``start`` to ``stop``, half-open; fewer where the object ends.
+
+        Raises:
+            ValueError: ``start`` is negative, or ``stop`` lies before it.
+        """
 
     def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
         """Yield an object part by part; a missing object raises before the first part."""
@@ -59,3 +63,13 @@ class ObjectStore(Protocol):
 
     def check(self) -> None:
         """Ask the store whether the bucket is there and may be used."""
+
+
+def check_range(start: int, stop: int) -> None:
+    """Refuse a range that is none, the same way in every store.
+
+    Raises:
+        ValueError: ``start`` is negative, or ``stop`` lies before it.
+    """
+    if not 0 <= start <= stop:
+        raise ValueError(f"a range has 0 <= start <= stop, got {start} and {stop}")

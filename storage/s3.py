@@ -12,6 +12,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionError,  # noqa: A004 - botocore's own name for it
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
 )
@@ -22,16 +23,15 @@ from storage.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from storage.object_store import PART_BYTES, ObjectWriter, StoredObject
+from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 Checksums = Literal["when_required", "when_supported"]
 
-_CONNECT_TIMEOUT_S = 5
-_READ_TIMEOUT_S = 60
 _KEYS_PER_DELETE = 1_000  # the most that one request takes
+_PAST_THE_END = "InvalidRange"
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound", "NoSuchUpload"})
 _PASSING = frozenset({
     "500",
@@ -52,7 +52,7 @@ _PASSING = frozenset({
 class S3ObjectStore:
     """One bucket. The client is made at first use, once per process: never across a fork."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each setting, all by name
         self,
         *,
         bucket: str,
@@ -62,6 +62,8 @@ class S3ObjectStore:
         secret_access_key: str | None = None,
         checksums: Checksums = "when_required",
         attempts: int = 8,
+        connect_timeout_s: float = 5,
+        read_timeout_s: float = 60,
     ) -> None:
         """Describe the bucket.
 
@@ -74,6 +76,8 @@ class S3ObjectStore:
             checksums: since 1.36 boto3 sends checksums that some compatible stores refuse;
                 ``when_supported`` asks for them.
             attempts: of one request, with back-off between them.
+            connect_timeout_s: of one attempt.
+            read_timeout_s: of one attempt, between two pieces of the answer.
         """
         self._bucket = bucket
         self._client_options: dict[str, Any] = {
@@ -82,8 +86,8 @@ class S3ObjectStore:
             "aws_access_key_id": access_key_id,
             "aws_secret_access_key": secret_access_key,
             "config": Config(
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                read_timeout=_READ_TIMEOUT_S,
+                connect_timeout=connect_timeout_s,
+                read_timeout=read_timeout_s,
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 request_checksum_calculation=checksums,
                 response_checksum_validation=checksums,
@@ -118,12 +122,19 @@ class S3ObjectStore:
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
-        if stop <= start:
+        check_range(start, stop)
+        if start == stop:
+            self.head(key)  # HTTP has no empty range, and a missing object is an error all the same
             return b""
         with _translated(key):
-            answer = self._client.get_object(
-                Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
-            )
+            try:
+                answer = self._client.get_object(
+                    Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
+                )
+            except ClientError as error:
+                if _code(error) == _PAST_THE_END:
+                    return b""
+                raise
             return answer["Body"].read()
 
     def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
@@ -163,20 +174,25 @@ class S3ObjectStore:
                     raise StorageError(f"{error.get('Code')} for {error.get('Key')}")
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
-        return self._client.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
-        )
+        with _translated(key):
+            return self._client.generate_presigned_url(
+                "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
+            )
 
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
-        return self._client.generate_presigned_url(
-            "put_object",
-            Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
-            ExpiresIn=expires_s,
-        )
+        with _translated(key):
+            return self._client.generate_presigned_url(
+                "put_object",
+                Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
+                ExpiresIn=expires_s,
+            )
 
     def check(self) -> None:
-        with _translated(self._bucket):
-            self._client.head_bucket(Bucket=self._bucket)
+        try:
+            with _translated(self._bucket):
+                self._client.head_bucket(Bucket=self._bucket)
+        except ObjectNotFoundError as error:
+            raise StorageError(f"there is no bucket {self._bucket}") from error
 
     def ensure_bucket(self) -> None:
         """Make the bucket unless it is there; for stores that Pagefleet runs itself."""
@@ -256,8 +272,9 @@ def _translated(key: str) -> Iterator[None]:
 
     Raises:
         ObjectNotFoundError: the store says that there is none.
-        ObjectCorruptError: fewer bytes came than were announced.
-        StorageUnavailableError: no connection, throttling, or an error of the server.
+        ObjectCorruptError: the bytes do not have the checksum that the store gave with them.
+        StorageUnavailableError: no connection or one that broke off, throttling, or an error of
+            the server.
         StorageError: any other refusal.
     """
     try:
@@ -269,9 +286,9 @@ def _translated(key: str) -> Iterator[None]:
         if code in _PASSING or _status(error) >= 500:  # noqa: PLR2004 - HTTP's server errors
             raise StorageUnavailableError(f"{code} for {key}") from error
         raise StorageError(f"{code} for {key}") from error
-    except IncompleteReadError as error:
+    except FlexibleChecksumError as error:
         raise ObjectCorruptError(key) from error
-    except (ConnectionError, HTTPClientError) as error:
+    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
         raise StorageUnavailableError(f"the store is not reachable for {key}") from error
     except BotoCoreError as error:
         raise StorageError(f"{type(error).__name__} for {key}") from error

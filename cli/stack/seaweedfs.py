@@ -78,6 +78,7 @@ class SeaweedFS(ChildServer):
             # their number follows from the free disk, and a small disk has too few.
             "-master.volumeSizeLimitMB=1024",
             "-volume.max=10000",
+            "-volume.preStopSeconds=0",  # that is for other servers to notice, and there are none
         ]
 
     def _is_ready(self) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from cli.stack.child_process import ChildCommand, ChildProcess, last_lines, rotate_log
-from cli.stack.errors import ServerStartError
+from cli.stack.errors import ServerStartError, raise_if_set
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
@@ -90,16 +91,18 @@ class ChildServer(ABC):
             self.stop()
             raise
 
-    def wait_ready(self, timeout_s: float = 30.0) -> None:
+    def wait_ready(self, timeout_s: float = 30.0, stop: threading.Event | None = None) -> None:
         """Return once the server answers; start it again when its port was taken meanwhile.
 
         Raises:
             ServerStartError: it ended, or did not answer in time.
+            StackStoppedError: ``stop`` was set.
         """
         deadline_s = time.monotonic() + timeout_s
         attempts_left = _ATTEMPTS - 1
         while not self._is_ready():
             exit_code = self._running().wait(_POLL_S)
+            raise_if_set(stop)
             if exit_code is not None:
                 self._running().kill()
                 if attempts_left == 0 or all(map(is_free, self.ports)):
@@ -128,6 +131,11 @@ class ChildServer(ABC):
         self._running().kill()
         self._spawn(preferred=self.ports)
         self.wait_ready(timeout_s)
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end, without waiting."""
+        if self._process is not None:
+            self._process.ask_to_stop(self.stop_signal)
 
     def stop(self, grace_s: float = 10.0) -> None:
         """End the server, in order when it can within ``grace_s``, and give its folder free."""
