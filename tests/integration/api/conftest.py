@@ -1,9 +1,10 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
+import structlog
 
 from api.app import create_app
 from api.services import Doors
@@ -24,6 +25,13 @@ from tests.support.services import S3Bucket
 MAX_UPLOAD_BYTES = 10 * 2**20  # above the part size of the S3 client
 
 
+@pytest.fixture(autouse=True)
+def _captured_logs() -> Iterator[None]:
+    """Keeps the log lines of the API's thread out of the report."""
+    with structlog.testing.capture_logs():
+        yield
+
+
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     database = Database(database_url, pool_size=4)
@@ -41,7 +49,7 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
     """Runs the API; a test may put something that fails in the place of any door."""
 
     @contextmanager
-    def run(**replaced: Any) -> Iterator[RunningApi]:
+    def run(*, settings: Mapping[str, Any] | None = None, **replaced: Any) -> Iterator[RunningApi]:
         dispatch = RecordedDispatch()
         doors: dict[str, Any] = {
             "transaction": database.transaction,
@@ -56,15 +64,16 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
             assert settings.api_max_upload_bytes == MAX_UPLOAD_BYTES
             yield Doors(**doors)
 
-        settings = ApiSettings(
-            database_url="postgresql://unused",  # type: ignore[arg-type] # pydantic converts it
-            redis_url="redis://unused",  # type: ignore[arg-type] # pydantic converts it
-            s3_bucket="unused",
-            api_max_upload_bytes=MAX_UPLOAD_BYTES,
-            api_key_cache_s=0,
-        )
+        told: dict[str, Any] = {
+            "database_url": "postgresql://unused",
+            "redis_url": "redis://unused",
+            "s3_bucket": "unused",
+            "api_max_upload_bytes": MAX_UPLOAD_BYTES,
+            "api_key_cache_s": 0,
+            **(settings or {}),
+        }
         with (
-            served_in_thread(create_app(settings, doors=open_doors)) as url,
+            served_in_thread(create_app(ApiSettings(**told), doors=open_doors)) as url,
             client_of(url, make_key(database, "archive")) as client,
         ):
             yield RunningApi(

@@ -104,9 +104,8 @@ class DatabaseThatLosesACommit:
             raise DatabaseUnavailableError("lost after COMMIT")
 
 
-def test_a_client_that_leaves_in_mid_upload_leaves_nothing(
-    api: RunningApi, s3_bucket: S3Bucket
-) -> None:
+def start_upload(api: RunningApi) -> socket.socket:
+    """Send the head of an upload, and leave its body to the test."""
     address = urlsplit(api.url)
     head = (
         f"POST /v1/documents HTTP/1.1\r\nHost: x\r\n"
@@ -114,14 +113,22 @@ def test_a_client_that_leaves_in_mid_upload_leaves_nothing(
         f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(PDF) + 500}\r\n\r\n"
         '--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
     )
+    connection = socket.create_connection((address.hostname, address.port), timeout=30)
+    connection.sendall(head.encode())
+    return connection
+
+
+def test_a_client_that_leaves_in_mid_upload_leaves_nothing(
+    api: RunningApi, s3_bucket: S3Bucket
+) -> None:
     s3 = s3_client(s3_bucket)
 
     def unfinished() -> list[object]:
         return list(s3.list_multipart_uploads(Bucket=s3_bucket.name).get("Uploads", []))
 
     with structlog.testing.capture_logs() as lines:
-        with socket.create_connection((address.hostname, address.port)) as connection:
-            connection.sendall(head.encode() + PDF)
+        with start_upload(api) as connection:
+            connection.sendall(PDF)
             wait_until(lambda: len(unfinished()) == 1, what="the upload has begun")
         wait_until(
             lambda: any(line["event"] == "request finished" for line in lines),
@@ -133,6 +140,29 @@ def test_a_client_that_leaves_in_mid_upload_leaves_nothing(
     assert unfinished() == []
     assert documents_in(api.database) == []
     assert api.dispatch.sent == []
+
+
+def test_a_client_that_stops_sending_is_refused_and_leaves_nothing(
+    serve: Serve, store: S3ObjectStore
+) -> None:
+    with serve(settings={"api_upload_idle_s": 0.2}) as api, start_upload(api) as connection:
+        connection.sendall(PDF[: len(PDF) // 2])
+        answer = connection.recv(1_000)
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert keys_in(store) == []
+    assert documents_in(api.database) == []
+
+
+def test_more_uploads_than_fit_are_refused_until_one_is_over(serve: Serve) -> None:
+    with serve(settings={"api_max_uploads": 1}) as api:
+        with start_upload(api):
+            wait_until(lambda: submit(api.client).status_code == 503, what="the place is taken")
+            refused = submit(api.client)
+        wait_until(lambda: submit(api.client).status_code == 202, what="the place is free")
+
+    assert refused.json()["code"] == "too_many_uploads"
+    assert int(refused.headers["Retry-After"]) > 0
 
 
 def test_a_document_is_accepted_while_the_broker_is_away(serve: Serve, database: Database) -> None:
