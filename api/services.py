@@ -10,6 +10,7 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 
 from api.auth import Keyring
+from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
 from db.engine import Database, Transaction
@@ -85,7 +86,23 @@ class Services:
         self.send_split = doors.send_split
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
+        self._uploads = 0  # changed in the event loop only
         self._storage_threads = CapacityLimiter(settings.api_storage_threads)
+
+    @contextmanager
+    def upload_slot(self) -> Iterator[None]:
+        """Take one of the places for uploads, whose buffers have to fit into memory.
+
+        Raises:
+            ApiError: all are taken; waiting would only hide that from the client.
+        """
+        if self._uploads >= self.settings.api_max_uploads:
+            raise ApiError("too_many_uploads")
+        self._uploads += 1
+        try:
+            yield
+        finally:
+            self._uploads -= 1
 
     async def in_storage_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs

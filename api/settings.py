@@ -22,6 +22,8 @@ class ApiSettings(WorkerSettings):
     api_key_cache_s: float = Field(default=10, ge=0, le=30)
     api_database_pool_size: int = Field(default=4, ge=1, le=64)
     api_storage_threads: int = Field(default=16, ge=1, le=512)
+    api_max_uploads: int = Field(default=32, ge=1, le=10_000, description="at the same time")
+    api_upload_idle_s: float = Field(default=60, gt=0, description="without a byte, then refused")
     api_shutdown_s: int = Field(default=30, ge=1)
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
@@ -98,6 +99,23 @@ class _FormInProgress:
             self.fields[self._name] = self._value.decode()
         except UnicodeDecodeError as error:
             raise InvalidFieldsError(FieldProblem(self._name, "is not UTF-8")) from error
+
+
+async def timely(blocks: AsyncIterator[bytes], *, idle_s: float) -> AsyncIterator[bytes]:
+    """Yield the blocks of a body, as long as they keep coming.
+
+    Raises:
+        ApiError: none came for ``idle_s`` seconds.
+    """
+    while True:
+        try:
+            with anyio.fail_after(idle_s):
+                block = await anext(blocks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise ApiError("request_timeout") from error
+        yield block
 
 
 async def receive_form(

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from cli.api_server import api
 from cli.console import output, report_error
 from cli.database import keys, migrate
+from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
@@ -84,7 +85,12 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (up, down, ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
+_COMMANDS = (
+    *(ocr, doctor, samples),
+    *(demo, up, down, status),
+    *(migrate, api, worker, reconcile, flower),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.console import notices, output, print_json_line, quiet_logs
+from cli.console import json_line, notices, quiet_logs
 from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from cli.progress import Bar, progress_bar
 
@@ -121,11 +121,11 @@ def _read(
             "Choose another folder with -o DIR, or free some space.",
         ) from error
     if as_json:
-        print_json_line(outcome.as_record())
+        bar.print_result(json_line(outcome.as_record()))
     if outcome.error_code:
         bar.print(f"{path}: {outcome.error_code}: {outcome.error_message}")
     elif not as_json:
-        output().print(_summary(outcome), markup=False)
+        bar.print_result(_summary(outcome))
     return outcome
 
 

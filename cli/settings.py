@@ -1,7 +1,6 @@
 """The one place where the command line reads its environment."""
 
 import os
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, SecretStr, field_validator
@@ -101,11 +100,7 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key
-    return _find_stack(home_dir(), key)
-
-
-def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
-    running = read_stack(home)
+    running = read_stack(home_dir())
     if running is None:
         return None, key
     return running.api_url, key or running.api_key

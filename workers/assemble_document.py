@@ -86,7 +86,7 @@ def assemble_document(
                 values=written.columns,
             )
         state = written.state
-        log.info("document finished", document_id=str(document_id), state=state)
+        log.info("document finished", state=state)
     return state
 
 
@@ -105,6 +105,7 @@ def _claim(
         if claim is None:
             log.info("assembly skipped", document_id=str(document_id))
             return None
+        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
         return _Work(
             claim,
             documents.get(session, document_id),

@@ -125,6 +125,9 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
         if claim is None:
             log.info("chunk skipped", chunk_id=str(chunk_id))
             return None
+        structlog.contextvars.bind_contextvars(
+            document_id=str(claim.document_id), chunk_id=str(chunk_id), attempt=claim.attempt
+        )
         document = documents.get(session, claim.document_id)
         return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
 

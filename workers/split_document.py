@@ -101,6 +101,7 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
         if claim is None:
             log.info("split skipped", document_id=str(document_id))
             return None
+        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
         return _Source(claim, documents.get(session, document_id).sha256)
 
 
@@ -112,4 +113,4 @@ def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> None:
     try:
         dispatch.send_chord(claim.document_id, claim.generation, messages)
     except DispatchError:
-        log.warning("chord not sent", document_id=str(claim.document_id))
+        log.warning("chord not sent")

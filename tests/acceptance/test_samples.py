@@ -70,6 +70,22 @@ def text_error(result: dict[str, Any], sample: Sample) -> float:
     return character_error_rate(expected, result["full_text"])
 
 
+def test_the_chord_alone_finishes_a_document_of_many_chunks(
+    fleet: Fleet, samples: dict[str, Sample]
+) -> None:
+    fleet.kill_group("reconciler")
+    fleet.kill_group("assembler")
+    fleet.start(
+        "assembler",
+        *("worker", "--queues", "split,assemble", "--slots", "1"),
+        PAGEFLEET_CHUNK_PAGES="1",
+    )
+
+    view = fleet.wait_until_final(fleet.submit(samples["letters.pdf"].path), timeout_s=TIMEOUT_S)
+
+    assert view["state"] == "succeeded"
+
+
 def test_killed_workers_cost_no_page_and_change_no_result(
     fleet: Fleet, samples: dict[str, Sample]
 ) -> None:
