@@ -39,6 +39,7 @@ def running_python(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]
         [sys.executable, "-c", code, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.PIPE,  # left open, so that code can wait for its end
         stdout=subprocess.PIPE,
         text=True,
     )
