@@ -87,7 +87,7 @@ class Supervisor:
             watched.append(_Watched(supervised, running_since_s=self._clock()))
         for each in watched:
             each.supervised.wait_ready(ready_timeout_s, self._stop)
-            self._report(f"{each.supervised.name}: ready ({self._clock() - started_at_s:.1f} s)")
+            self._report(f"{each.supervised.name}: running ({self._clock() - started_at_s:.1f} s)")
 
     def watch(self) -> None:
         """Restart what dies, until asked to stop."""
