@@ -26,6 +26,8 @@ class ProgramSpec:
         environment: the whole environment; nothing is inherited.
         folder: its working folder.
         ready_url: answers 200 once the program serves; None: it is ready as soon as it runs.
+        authorization: sent along, so that only this stack's program answers 200 and not one of
+            another stack that took the port first.
         grace_s: time to end in order after SIGTERM.
     """
 
@@ -34,6 +36,7 @@ class ProgramSpec:
     environment: Mapping[str, str]
     folder: Path
     ready_url: str | None = None
+    authorization: str | None = None
     grace_s: float = 10.0
 
 
@@ -78,7 +81,9 @@ class Program:
             StackStoppedError: ``stop`` was set.
         """
         deadline_s = time.monotonic() + timeout_s
-        while self._spec.ready_url is not None and not _answers(self._spec.ready_url):
+        while self._spec.ready_url is not None and not _answers(
+            self._spec.ready_url, self._spec.authorization
+        ):
             exit_code = self._running().wait(_POLL_S)
             raise_if_set(stop)
             if exit_code is not None:
@@ -136,11 +141,12 @@ class Program:
         return ServerStartError(f"{self.name} ended with {exit_code}:\n{last_lines(self.log_file)}")
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, authorization: str | None) -> bool:
     parts = urlsplit(url)
+    headers = {} if authorization is None else {"Authorization": authorization}
     connection = http.client.HTTPConnection(parts.netloc, timeout=_ASK_TIMEOUT_S)
     try:
-        connection.request("GET", parts.path or "/")
+        connection.request("GET", f"{parts.path or '/'}?{parts.query}", headers=headers)
         return connection.getresponse().status == http.client.OK
     except (OSError, http.client.HTTPException):
         return False

@@ -1,5 +1,6 @@
 """Puts the embedded stack together: servers, a bucket, the schema, the programs."""
 
+import base64
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ FLOWER_PORT = 5555
 _FLOWER_USER = "pagefleet"
 _KEY_FILE = "api_key"
 _KEY_TIMEOUT_S = 60.0
+_PORT_TRIES = 3
 # A person who pressed Ctrl-C waits that long; what is not done goes back to the queue.
 _WORKER_SHUTDOWN_S = 10
 _SOURCES = Path(__file__).absolute().parent.parent.parent
@@ -75,13 +77,19 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
         "PYTHONUNBUFFERED": "1",
     }
 
-    def spec(name: str, *arguments: str, ready_url: str | None = None) -> ProgramSpec:
+    def spec(
+        name: str,
+        *arguments: str,
+        ready_url: str | None = None,
+        authorization: str | None = None,
+    ) -> ProgramSpec:
         return ProgramSpec(
             name=name,
             argv=[sys.executable, "-m", "cli", *arguments],
             environment=environment,
             folder=_SOURCES,
             ready_url=ready_url,
+            authorization=authorization,
             grace_s=_WORKER_SHUTDOWN_S + 5,
         )
 
@@ -92,11 +100,21 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
             *("--tenant", "default", "--name", "pagefleet up"),
         ],
         programs=[
-            spec("api", "api", ready_url=f"{state.api_url}/readyz"),
+            spec(
+                "api",
+                "api",
+                ready_url=f"{state.api_url}/v1/documents?limit=1",
+                authorization=f"Bearer {state.api_key}",
+            ),
             spec("worker-recognize", "worker", "--queues", "recognize"),
             spec("worker-split", "worker", "--queues", "split,assemble"),
             spec("reconcile", "reconcile"),
-            spec("flower", "flower", ready_url=f"{state.flower_url}/healthcheck"),
+            spec(
+                "flower",
+                "flower",
+                ready_url=f"{state.flower_url}/tasks",
+                authorization=_basic(state.flower_user, state.flower_password),
+            ),
         ],
         environment=environment,
     )
@@ -131,7 +149,7 @@ def run_stack(
     leash.start()
     supervisor = Supervisor(report, stop)
     try:
-        state = _start(home, plan_for, supervisor, leash, stop)
+        state = _start_on_free_ports(home, plan_for, supervisor, leash, stop)
         write_stack(home, state)
         ready(state)
         supervisor.watch()
@@ -142,6 +160,29 @@ def run_stack(
         supervisor.stop()
         leash.stop()
         lock.release()
+
+
+def _start_on_free_ports(
+    home: Path,
+    plan_for: Callable[[StackState], StackPlan],
+    supervisor: Supervisor,
+    leash: Leash,
+    stop: threading.Event,
+) -> StackState:
+    """Start everything, and once more on other ports when somebody was quicker to take one.
+
+    Raises:
+        ServerStartError: something does not start, for another reason or again and again.
+    """
+    for _ in range(_PORT_TRIES - 1):
+        try:
+            return _start(home, plan_for, supervisor, leash, stop)
+        except ServerStartError:
+            supervisor.stop()
+            ports = Remembered.load(stack_folder(home)).ports or ()
+            if all(is_free(port) for port in ports):
+                raise
+    return _start(home, plan_for, supervisor, leash, stop)
 
 
 def _start(
@@ -166,6 +207,7 @@ def _start(
         step.wait_end(stop)
     if plan.key_argv is not None:
         state = replace(state, api_key=_api_key(folder / _KEY_FILE, plan))
+        plan = plan_for(state)  # now with the key
     supervisor.start([Program(spec, logs_folder=logs, leash=leash) for spec in plan.programs])
     return state
 
@@ -197,6 +239,10 @@ def _describe(
         s3_access_key_id=object_storage.access_key_id,
         s3_secret_access_key=object_storage.secret_access_key,
     )
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def _make_bucket(state: StackState) -> None:

@@ -1,6 +1,7 @@
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -278,3 +279,42 @@ def _never(_: StackState) -> None:
 
 def _no_plan(_: StackState) -> StackPlan:
     return StackPlan(steps=[], programs=[], environment={})
+
+
+SERVE = """
+import sys
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+HTTPServer.allow_reuse_address = False
+HTTPServer(("127.0.0.1", int(sys.argv[1])), SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+def test_a_port_that_somebody_takes_during_the_start_is_replaced(home: Path) -> None:
+    stop = threading.Event()
+    taken: list[socket.socket] = []
+    planned: list[int] = []
+    served: list[StackState] = []
+
+    def plan(state: StackState) -> StackPlan:
+        port = int(state.api_url.rpartition(":")[2])
+        planned.append(port)
+        if not taken:
+            taken.append(socket.create_server(("127.0.0.1", port)))
+        spec = ProgramSpec(
+            name="program",
+            argv=[sys.executable, "-c", SERVE, str(port)],
+            environment={"PATH": os.defpath},
+            folder=home,
+            ready_url=state.api_url,
+        )
+        return StackPlan(steps=[], programs=[spec], environment={})
+
+    def ready(state: StackState) -> None:
+        served.append(state)
+        stop.set()
+
+    run_stack(home, plan, report=lambda _: None, stop=stop, ready=ready)
+    taken[0].close()
+
+    assert served[0].api_url.endswith(f":{planned[-1]}")
+    assert planned[-1] != planned[0]
