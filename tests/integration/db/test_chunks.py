@@ -127,7 +127,7 @@ def test_two_last_chunks_that_commit_together_make_the_document_due(database: Da
 
 @pytest.mark.parametrize(("earlier_attempts", "needs_a_message"), [(0, False), (1, True)])
 def test_a_last_chunk_calls_for_the_assembly_when_a_failed_attempt_killed_the_chord(
-    database: Database, earlier_attempts: int, needs_a_message: bool
+    database: Database, *, earlier_attempts: int, needs_a_message: bool
 ) -> None:
     with database.transaction() as session:
         _, planned = add_recognizing_document(session, page_count=1)
