@@ -175,7 +175,9 @@ class OcrEngine:
         return UprightPage(page, tuple(self._detector.detect(page.pixels)))
 
     def _make_uprighter(
-        self, is_onnx: bool, orientation: Session | None  # noqa: FBT001
+        self,
+        is_onnx: bool,
+        orientation: Session | None,  # noqa: FBT001
     ) -> PageUprighter | None:
         model, path = self._bundle.manifest.orientation, self._bundle.orientation_path
         if model is None or path is None:

@@ -137,11 +137,7 @@ class PageUprighter:
         ]
         if len(unspaced) * 2 <= len(crops):
             return False  # Latin and its like are not set downwards
-        pairs = [
-            (row, text)
-            for crop, text in unspaced
-            if (row := set_in_row(crop)) is not None
-        ]
+        pairs = [(row, text) for crop, text in unspaced if (row := set_in_row(crop)) is not None]
         again = _texts(self._recognize([row for row, _ in pairs]))
         shared = sum(
             (Counter(left) & Counter(right)).total()
@@ -185,9 +181,7 @@ def _quarter(quad: Quad) -> int:
 
 
 def _texts(readings: _Readings) -> list[str]:
-    return [
-        "" if isinstance(reading, InferenceError) else reading.text for reading in readings
-    ]
+    return ["" if isinstance(reading, InferenceError) else reading.text for reading in readings]
 
 
 def _mean_confidence(readings: _Readings) -> float:
