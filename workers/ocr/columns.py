@@ -24,8 +24,10 @@ _MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
 ALIGNED_HEIGHTS: Final = 0.2
 # Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
 _TABLE_ALIGNED_SHARE: Final = 0.7
-# … the usual line of one is this much shorter than its long ones, as running text never is, or …
-_PROSE_FILL: Final = 0.72
+# … the usual lines of both are this much shorter than their long ones, or …
+_PROSE_FILL: Final = 0.88
+# … those of one are this short, in line heights, or …
+_MAX_CELL_WIDTH_HEIGHTS: Final = 9.0
 # … rows are this far apart, in line heights.
 _TABLE_STEP_HEIGHTS: Final = 1.8
 
@@ -41,16 +43,23 @@ class _Gutter:
     below: Members
 
 
-def cut_into_columns(boxes: Boxes, members: Members) -> list[Members]:
-    """Cut a region into parts in reading order; each is then read row by row."""
-    gutter = _best_gutter(boxes, members)
+def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> list[Members]:
+    """Cut a region into parts in reading order; each is then read row by row.
+
+    Args:
+        boxes: (N, 4) of all lines.
+        members: positions of the region's lines.
+        has_tables: whether columns whose rows are aligned may be those of a table. In writing
+            that runs downwards the characters of neighboring tiers are always aligned.
+    """
+    gutter = _best_gutter(boxes, members, has_tables=has_tables)
     if gutter is None:
         return [members]
     return [
         column
         for part in (gutter.above, gutter.left, gutter.right, gutter.below)
         if part.size
-        for column in cut_into_columns(boxes, part)
+        for column in cut_into_columns(boxes, part, has_tables=has_tables)
     ]
 
 
@@ -66,7 +75,7 @@ def heights_of(boxes: Boxes) -> NDArray[np.float64]:
     return heights
 
 
-def _best_gutter(boxes: Boxes, members: Members) -> _Gutter | None:
+def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter | None:
     """Find the gutter with the most lines beside it.
 
     A gutter is a strip that no line crosses between two lines that do, or the region's ends. So
@@ -78,8 +87,11 @@ def _best_gutter(boxes: Boxes, members: Members) -> _Gutter | None:
     best: _Gutter | None = None
     for left_edge in _candidate_edges(boxes[members], line_height):
         gutter = _gutter_at(boxes, members, left_edge, line_height)
-        if (best is None or gutter.count > best.count) and _is_between_columns(
-            boxes[gutter.left], boxes[gutter.right], line_height
+        if best is not None and gutter.count <= best.count:
+            continue
+        left, right = boxes[gutter.left], boxes[gutter.right]
+        if _are_columns(left, right, line_height) and not (
+            has_tables and _is_table(left, right, line_height)
         ):
             best = gutter
     return best
@@ -120,12 +132,8 @@ def _candidate_edges(region: Boxes, line_height: float) -> list[float]:
     return edges[::-1]
 
 
-def _is_between_columns(left: Boxes, right: Boxes, line_height: float) -> bool:
-    return (
-        _is_running_text(left, line_height)
-        and _is_running_text(right, line_height)
-        and not _is_table(left, right, line_height)
-    )
+def _are_columns(left: Boxes, right: Boxes, line_height: float) -> bool:
+    return _is_running_text(left, line_height) and _is_running_text(right, line_height)
 
 
 def _is_running_text(lines: Boxes, line_height: float) -> bool:
@@ -142,7 +150,12 @@ def _is_table(left: Boxes, right: Boxes, line_height: float) -> bool:
     if aligned_share < _TABLE_ALIGNED_SHARE:
         return False
     step = float(np.median(np.diff(np.sort(fewer))))
-    return step > _TABLE_STEP_HEIGHTS * line_height or min(_fill(left), _fill(right)) < _PROSE_FILL
+    narrower = min(float(np.median(_widths(left))), float(np.median(_widths(right))))
+    return (
+        step > _TABLE_STEP_HEIGHTS * line_height
+        or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
+        or max(_fill(left), _fill(right)) < _PROSE_FILL
+    )
 
 
 def _fill(lines: Boxes) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workers.ocr.bundle import ModelBundle
-from workers.ocr.crops import cut_crop, reading_quads, select_detections
+from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
 from workers.ocr.detection import Detector
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Device, OnnxSession, Session
@@ -148,11 +148,13 @@ class OcrEngine:
         page = upright.page
         selection = select_detections(upright.detections, self._options.max_crops)
         height_px = self._bundle.manifest.recognition.crop_height_px
+        downward = run_downwards([detection.quad for detection in selection.kept])
         lines = tuple(
             PendingLine(
                 detection,
                 tuple(
-                    cut_crop(page.pixels, quad, height_px) for quad in reading_quads(detection.quad)
+                    cut_crop(page.pixels, quad, height_px)
+                    for quad in reading_quads(detection.quad, among_downward=downward)
                 ),
             )
             for detection in selection.kept

@@ -48,12 +48,13 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
         return ReadingOrder(blocks=(), angle_deg=0.0)
     angle_deg = reading_angle_deg(quads)
     boxes = _reading_frame_boxes(quads, angle_deg)
+    is_vertical = abs(abs(angle_deg) - 90) < 45  # noqa: PLR2004  nearer to a quarter turn
     # Sorted first, so that the order in which lines were found decides nothing.
     found = np.lexsort((*boxes.T, centers_of(boxes)))
     boxes = boxes[found]
     blocks = [
         tuple(int(found[position]) for position in block)
-        for column in cut_into_columns(boxes, np.arange(len(quads)))
+        for column in cut_into_columns(boxes, np.arange(len(quads)), has_tables=not is_vertical)
         for block in column_blocks(boxes, column)
     ]
     return ReadingOrder(blocks=tuple(blocks), angle_deg=angle_deg)
