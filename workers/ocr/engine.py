@@ -90,7 +90,9 @@ class OcrEngine:
             ),
         )
 
-        self._uprighter = self._make_uprighter(sessions is None, orientation)
+        if sessions is None:
+            orientation = _open_orientation(bundle, self._options)
+        self._uprighter = None if orientation is None else self._make_uprighter(orientation)
 
     @property
     def model_version(self) -> str:
@@ -176,22 +178,12 @@ class OcrEngine:
             return self._uprighter.find_lines(page)
         return UprightPage(page, tuple(self._detector.detect(page.pixels)))
 
-    def _make_uprighter(
-        self,
-        is_onnx: bool,
-        orientation: Session | None,  # noqa: FBT001
-    ) -> PageUprighter | None:
-        model, path = self._bundle.manifest.orientation, self._bundle.orientation_path
-        if model is None or path is None:
-            return None
-        if orientation is None and is_onnx:
-            orientation = OnnxSession(
-                path, device=self._options.device, threads=self._options.threads
-            )
-        if orientation is None:
+    def _make_uprighter(self, orientation: Session) -> PageUprighter | None:
+        model = self._bundle.manifest.orientation
+        if model is None:
             return None
         return PageUprighter(
-            self._detector,
+            self._detector.detect,
             OrientationClassifier(orientation, model),
             self._recognizer.recognize,
             self._bundle.manifest.recognition.crop_height_px,
@@ -226,3 +218,10 @@ def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session
         for path in (bundle.detection_path, bundle.recognition_path)
     )
     return detection, recognition
+
+
+def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
+    path = bundle.orientation_path
+    if path is None:
+        return None
+    return OnnxSession(path, device=options.device, threads=options.threads)

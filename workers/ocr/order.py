@@ -5,14 +5,18 @@ For vertical Japanese, whose lines read downwards and follow each other to the l
 makes columns of it that behave as lines do, so one method serves both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from workers.ocr.columns import Boxes, centers_of, cut_into_columns
+from workers.ocr.columns import Boxes, centers_of, cut_into_columns, heights_of
 from workers.ocr.geometry import Quad, rotate_points
 from workers.ocr.rows import column_blocks
+
+# Ruby is at most this high, in heights of its line.
+_MAX_RUBY_SHARE: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,11 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
     # Sorted first, so that the order in which lines were found decides nothing.
     found = np.lexsort((*boxes.T, centers_of(boxes)))
     boxes = boxes[found]
+    hosts = _ruby_hosts(boxes) if is_vertical else {}
+    bodies = np.array([line for line in range(len(quads)) if line not in hosts], dtype=np.intp)
     blocks = [
-        tuple(int(found[position]) for position in block)
-        for column in cut_into_columns(boxes, np.arange(len(quads)), has_tables=not is_vertical)
+        tuple(int(found[line]) for body in block for line in (body, *_ruby_of(hosts, body, boxes)))
+        for column in cut_into_columns(boxes, bodies, has_tables=not is_vertical)
         for block in column_blocks(boxes, column)
     ]
     return ReadingOrder(blocks=tuple(blocks), angle_deg=angle_deg)
@@ -86,3 +92,35 @@ def reading_angle_deg(quads: Sequence[Quad]) -> float:
 def _reading_frame_boxes(quads: Sequence[Quad], angle_deg: float) -> Boxes:
     corners = rotate_points(np.stack([quad.corners for quad in quads]), -angle_deg)
     return np.concatenate((corners.min(axis=1), corners.max(axis=1)), axis=1)
+
+
+def _ruby_hosts(boxes: Boxes) -> dict[int, int]:
+    """Find the small readings that stand beside the lines they belong to.
+
+    Ruby (furigana) runs along a line of downward writing, on its right: in the reading frame it
+    comes just before the line. It is read after it.
+
+    Returns:
+        For each line of ruby the line that it belongs to.
+    """
+    heights = heights_of(boxes)
+    hosts: dict[int, int] = {}
+    for line, (start, top, stop, bottom) in enumerate(boxes.tolist()):
+        height = bottom - top
+        slack = height / 2
+        is_host = (
+            (heights * _MAX_RUBY_SHARE >= height)
+            & (boxes[:, 0] <= start + slack)
+            & (boxes[:, 2] >= stop - slack)
+            & (np.abs(boxes[:, 1] - bottom) <= slack)
+        )
+        if is_host.any():
+            candidates = np.flatnonzero(is_host)
+            hosts[line] = int(candidates[np.argmin(np.abs(boxes[candidates, 1] - bottom))])
+    return {ruby: host for ruby, host in hosts.items() if host not in hosts}
+
+
+def _ruby_of(hosts: Mapping[int, int], body: int, boxes: Boxes) -> list[int]:
+    """Return a line's ruby in reading order."""
+    ruby = [line for line, host in hosts.items() if host == body]
+    return sorted(ruby, key=lambda line: float(boxes[line, 0]))

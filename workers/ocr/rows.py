@@ -80,7 +80,9 @@ def _stacks(lines: Boxes, aligned: NDArray[np.bool_]) -> list[list[int]]:
     """Chain lines that follow each other closely; each line is in one chain."""
     centers, heights = centers_of(lines), heights_of(lines)
     # A line that stands in a row begun to its left is the first of its cell.
-    starts_cell = (aligned & (lines[:, 2] <= lines[:, 0][:, np.newaxis])).any(axis=1)
+    starts_cell = np.any(
+        aligned & (lines[:, 2] <= lines[:, 0][:, np.newaxis]), axis=1, keepdims=True
+    )
     chains: list[list[int]] = []
     open_chains: list[list[int]] = []
     for line in np.argsort(centers, kind="stable").tolist():
@@ -95,7 +97,9 @@ def _stacks(lines: Boxes, aligned: NDArray[np.bool_]) -> list[list[int]]:
             for chain in open_chains
             if lines[chain[-1], 2] > lines[line, 0] and lines[chain[-1], 0] < lines[line, 2]
         ]
-        follows = len(above) == 1 and not starts_cell[line] and _follows(lines, above[0][-1], line)
+        follows = (
+            len(above) == 1 and not starts_cell[line, 0] and _follows(lines, above[0][-1], line)
+        )
         for chain in above:
             open_chains.remove(chain)  # by identity of content: chains are disjoint
         if follows:
@@ -131,7 +135,7 @@ def _stands_alone(lines: Boxes, aligned: NDArray[np.bool_], stack: list[int]) ->
     is_beside[stack] = False
     if not is_beside.any():
         return False
-    in_rows = aligned[np.ix_(stack, np.flatnonzero(is_beside))]
+    in_rows = aligned[stack][:, is_beside]
     if not in_rows[1:].any() and (in_rows[0].any() or len(stack) >= _MIN_STACK_LINES):
         return True
     if len(stack) < _MIN_STACK_LINES:
@@ -140,7 +144,7 @@ def _stands_alone(lines: Boxes, aligned: NDArray[np.bool_], stack: list[int]) ->
 
 
 def _rows(boxes: Boxes, units: list[_Unit]) -> list[list[_Unit]]:
-    """Group units into rows by their first lines, from the top, each along the reading direction."""
+    """Group units into rows by their first lines, from the top; a row runs along the lines."""
     centers, heights = centers_of(boxes), heights_of(boxes)
     rows: list[list[_Unit]] = []
     for unit in sorted(units, key=lambda unit: (float(centers[unit[0]]), float(boxes[unit[0], 0]))):

@@ -5,6 +5,7 @@ old print and in formulas without a space being meant.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ _MIN_KNOWN_SPACES: Final = 2
 # … and none is this narrow, in crop pixels.
 _MIN_SPACE_PX: Final = 8.0
 # No space belongs after these, however much room there is; a straight quotation mark may open.
-_NO_SPACE_AFTER: Final = frozenset("([{'‘“\"-")
+_NO_SPACE_AFTER: Final = frozenset("([{'\u2018\u201c\"-")
 
 
 def restore_spaces(
@@ -45,7 +46,7 @@ def restore_spaces(
         return tuple(characters)
     least_px = max(_MIN_SPACE_PX, float(np.median(known)))
     restored = list(characters[:1])
-    for left, right in zip(characters, characters[1:], strict=False):
+    for left, right in pairwise(characters):
         if _may_be_apart(left.text, right.text) and _gap_px(left, right, is_blank) >= least_px:
             middle = (left.center_px + right.center_px) / 2
             confidence = min(left.confidence, right.confidence)

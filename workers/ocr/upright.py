@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.crops import cut_crop
-from workers.ocr.detection import Detection, Detector
+from workers.ocr.detection import Detection
 from workers.ocr.errors import InferenceError
 from workers.ocr.geometry import Quad
 from workers.ocr.orientation import QUARTER_TURNS, OrientationClassifier
@@ -37,6 +37,7 @@ _MIN_LEAD: Final = 0.1
 _MIN_AGREEMENT: Final = 0.35
 
 _Readings = Sequence[RecognizedLine | InferenceError]
+Detect = Callable[[NDArray[np.uint8]], Sequence[Detection]]
 Recognize = Callable[[Sequence[NDArray[np.uint8]]], _Readings]
 
 
@@ -53,7 +54,7 @@ class PageUprighter:
 
     def __init__(
         self,
-        detector: Detector,
+        detect: Detect,
         classifier: OrientationClassifier,
         recognize: Recognize,
         crop_height_px: int,
@@ -61,12 +62,12 @@ class PageUprighter:
         """Bring the models together.
 
         Args:
-            detector: for the lines.
+            detect: finds the lines on pixels of a page.
             classifier: for the first opinion.
             recognize: reads crops of ``crop_height_px``; for the second opinion.
             crop_height_px: of the recognizer.
         """
-        self._detector = detector
+        self._detect = detect
         self._classifier = classifier
         self._recognize = recognize
         self._crop_height_px = crop_height_px
@@ -90,7 +91,7 @@ class PageUprighter:
         # The page is turned back: clockwise by what is missing to a full turn.
         guess = (QUARTER_TURNS - likely) % QUARTER_TURNS if is_sure else 0
         turned = turned_page(page, guess)
-        detections = tuple(self._detector.detect(turned.pixels))
+        detections = tuple(self._detect(turned.pixels))
         if is_sure and guess == 0:
             return UprightPage(turned, detections)
         missing = self._missing_turns(turned, detections)
@@ -99,7 +100,7 @@ class PageUprighter:
         if missing == 0:
             return UprightPage(turned, detections)
         turned = turned_page(page, guess + missing)
-        return UprightPage(turned, tuple(self._detector.detect(turned.pixels)))
+        return UprightPage(turned, tuple(self._detect(turned.pixels)))
 
     def _missing_turns(self, page: PageImage, detections: Sequence[Detection]) -> int | None:
         """Return the quarter turns clockwise after which the lines read; None: none do."""

@@ -44,7 +44,7 @@ def set_in_row(crop: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     body_px = max(_MIN_BODY_PX, int(body_rows[-1]) + 1 - int(body_rows[0]))
     paper = np.median(crop[~ink], axis=0) if not ink.all() else np.full(3, 255)
     cells = []
-    spans = _character_spans(ink.any(axis=0), body_px)
+    spans = _character_spans(ink.sum(axis=0) > 0, body_px)
     tallest = max(stop - start for start, stop in spans)
     side_px = max(tallest, round(_ADVANCE_BODIES * body_px))
     for start, stop in spans:
