@@ -20,6 +20,8 @@ from workers.ocr.scripts import is_spaced_script
 _MIN_KNOWN_SPACES: Final = 2
 # … and none is this narrow, in crop pixels.
 _MIN_SPACE_PX: Final = 8.0
+# Room this much wider than the line's usual space is one.
+_SURE_SPACES: Final = 1.1
 # No space belongs after these, however much room there is; a straight quotation mark may open.
 _NO_SPACE_AFTER: Final = frozenset("([{'\u2018\u201c\"-")
 
@@ -44,7 +46,7 @@ def restore_spaces(
     ]
     if len(known) < _MIN_KNOWN_SPACES:
         return tuple(characters)
-    least_px = max(_MIN_SPACE_PX, float(np.median(known)))
+    least_px = max(_MIN_SPACE_PX, _SURE_SPACES * float(np.median(known)))
     restored = list(characters[:1])
     for left, right in pairwise(characters):
         if _may_be_apart(left.text, right.text) and _gap_px(left, right, is_blank) >= least_px:
@@ -62,6 +64,7 @@ def _may_be_apart(left: str, right: str) -> bool:
         and is_spaced_script(right)
         and left not in _NO_SPACE_AFTER
         and right.isalnum()
+        and not (left.isdigit() and right.isdigit())  # "1" has more room beside it than others
     )
 
 

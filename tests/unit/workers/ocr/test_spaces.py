@@ -9,12 +9,12 @@ LETTER_PX = 10
 GAP_PX = 3
 
 
-def typeset(text: str, *, space_px: int = 14, lost: str = "_") -> tuple[str, str]:
+def typeset(text: str, *, space_px: int = 14, lost_px: int = 18, lost: str = "_") -> tuple[str, str]:
     """Set a text, with ``lost`` for a space that the recognizer does not see."""
     characters, ink = [], []
     place = 0
     for letter in text:
-        width_px = space_px if letter in {" ", lost} else LETTER_PX
+        width_px = {" ": space_px, lost: lost_px}.get(letter, LETTER_PX)
         if letter != lost:
             characters.append(PlacedCharacter(letter, place, place + width_px, 0.9))
         ink.extend([letter not in {" ", lost}] * width_px + [False] * GAP_PX)
@@ -39,6 +39,12 @@ def test_a_line_that_shows_no_spaces_is_left_as_it_is() -> None:
     restored, _ = typeset("one_two three")
 
     assert restored == "onetwo three"
+
+
+def test_room_between_digits_is_no_space() -> None:
+    restored, _ = typeset("item 1_1 costs 7")
+
+    assert restored == "item 11 costs 7"
 
 
 def test_marks_get_no_space_before_them() -> None:
