@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 Boxes = NDArray[np.float64]
 Members = NDArray[np.intp]
 
+# A page's header or footer is one row, this far from the rest, in line heights, …
+_MARGIN_GAP_HEIGHTS: Final = 1.2
+# … in no larger type, up to this factor, …
+_MARGIN_HEIGHT_RATIO: Final = 1.3
+# … and each of its parts is at most this wide, as a share of the page's text.
+_MARGIN_WIDTH_SHARE: Final = 0.6
+
 # A gutter between columns is at least this wide, in line heights.
 _MIN_GUTTER_HEIGHTS: Final = 0.6
 # Columns hold at least so many lines on each side of the gutter …
@@ -61,6 +68,37 @@ def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> lis
         if part.size
         for column in cut_into_columns(boxes, part, has_tables=has_tables)
     ]
+
+
+def split_off_margins(boxes: Boxes, members: Members) -> tuple[Members, Members, Members]:
+    """Return the lines of a page's header, of its body and of its footer.
+
+    A running title and a page number stand over columns without crossing the gutter.
+    """
+    header = _margin_row(boxes, members)
+    rest = np.setdiff1d(members, header)
+    # Upside down, a footer is a header.
+    footer = _margin_row(-boxes[:, [2, 3, 0, 1]], rest)
+    return header, np.setdiff1d(rest, footer), footer
+
+
+def _margin_row(boxes: Boxes, members: Members) -> Members:
+    none = members[:0]
+    if members.size <= 2 * _MIN_COLUMN_LINES:
+        return none
+    region = boxes[members]
+    line_height = float(np.median(heights_of(region)))
+    first = int(np.argmin(region[:, 3]))
+    is_row = centers_of(region) <= region[first, 3]
+    if is_row.all():
+        return none
+    row, rest = region[is_row], region[~is_row]
+    is_small = heights_of(row).max() <= _MARGIN_HEIGHT_RATIO * line_height
+    text_width = float(region[:, 2].max() - region[:, 0].min())
+    is_short = _widths(row).max() <= _MARGIN_WIDTH_SHARE * text_width
+    gap = float(rest[:, 1].min() - row[:, 3].max())
+    is_apart = gap > _MARGIN_GAP_HEIGHTS * line_height
+    return members[is_row] if is_small and is_short and is_apart else none
 
 
 def centers_of(boxes: Boxes) -> NDArray[np.float64]:

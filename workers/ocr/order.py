@@ -11,7 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from workers.ocr.columns import Boxes, centers_of, cut_into_columns, heights_of
+from workers.ocr.columns import (
+    Boxes,
+    Members,
+    centers_of,
+    cut_into_columns,
+    heights_of,
+    split_off_margins,
+)
 from workers.ocr.geometry import Quad, rotate_points
 from workers.ocr.rows import column_blocks
 
@@ -60,7 +67,7 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
     bodies = np.array([line for line in range(len(quads)) if line not in hosts], dtype=np.intp)
     blocks = [
         tuple(int(found[line]) for body in block for line in (body, *_ruby_of(hosts, body, boxes)))
-        for column in cut_into_columns(boxes, bodies, has_tables=not is_vertical)
+        for column in _parts(boxes, bodies, is_vertical=is_vertical)
         for block in column_blocks(boxes, column)
     ]
     return ReadingOrder(blocks=tuple(blocks), angle_deg=angle_deg)
@@ -92,6 +99,16 @@ def reading_angle_deg(quads: Sequence[Quad]) -> float:
 def _reading_frame_boxes(quads: Sequence[Quad], angle_deg: float) -> Boxes:
     corners = rotate_points(np.stack([quad.corners for quad in quads]), -angle_deg)
     return np.concatenate((corners.min(axis=1), corners.max(axis=1)), axis=1)
+
+
+def _parts(boxes: Boxes, lines: Members, *, is_vertical: bool) -> list[Members]:
+    """Cut a page into parts in reading order, each of which is read row by row."""
+    if is_vertical:
+        # Page numbers beside downward writing are no rows in its reading frame.
+        return cut_into_columns(boxes, lines, has_tables=False)
+    header, body, footer = split_off_margins(boxes, lines)
+    columns = cut_into_columns(boxes, body, has_tables=True)
+    return [part for part in (header, *columns, footer) if part.size]
 
 
 def _ruby_hosts(boxes: Boxes) -> dict[int, int]:

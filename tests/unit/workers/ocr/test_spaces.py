@@ -9,7 +9,9 @@ LETTER_PX = 10
 GAP_PX = 3
 
 
-def typeset(text: str, *, space_px: int = 14, lost_px: int = 18, lost: str = "_") -> tuple[str, str]:
+def typeset(
+    text: str, *, space_px: int = 14, lost_px: int = 18, lost: str = "_"
+) -> tuple[str, str]:
     """Set a text, with ``lost`` for a space that the recognizer does not see."""
     characters, ink = [], []
     place = 0
