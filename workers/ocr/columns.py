@@ -20,13 +20,18 @@ _MARGIN_HEIGHT_RATIO: Final = 1.3
 # … and each of its parts is at most this wide, as a share of the page's text.
 _MARGIN_WIDTH_SHARE: Final = 0.6
 
-# A gutter between columns is at least this wide, in line heights.
-_MIN_GUTTER_HEIGHTS: Final = 0.6
+# A gutter between columns is at least this wide, in line heights. Detected lines are grown by a
+# third of their height at both ends, so that little is left of a narrow one.
+_MIN_GUTTER_HEIGHTS: Final = 0.25
 # Columns hold at least so many lines on each side of the gutter …
 _MIN_COLUMN_LINES: Final = 3
 # … and running text: lines this long in line heights. Shorter ones are cells of a table or a
 # form, which are read row by row.
 _MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
+# Lines that stick out below the other column, so much further from their own than its lines are
+# from each other, and so few, head what follows under both.
+_LOOSE_STEP_RATIO: Final = 1.4
+_MAX_LOOSE_LINES: Final = 3
 # Lines whose centers are this near, in line heights, stand in one row.
 ALIGNED_HEIGHTS: Final = 0.2
 # Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
@@ -150,14 +155,38 @@ def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: fl
     band = int(np.argmax(shorter))
     left = is_left & (bands == band)
     right = is_right & (bands == band)
+    if (centers >= bounds[band + 1]).any():
+        left = left & ~_is_loose(region, left, right, line_height)
+        right = right & ~_is_loose(region, right, left, line_height)
     beside = left | right
     return _Gutter(
         count=int(shorter[band]),
         above=members[~beside & (centers <= bounds[band])],
         left=members[left],
         right=members[right],
-        below=members[~beside & (centers >= bounds[band + 1])],
+        below=members[~beside & (centers > bounds[band])],
     )
+
+
+def _is_loose(
+    region: Boxes,
+    column: NDArray[np.bool_],
+    other: NDArray[np.bool_],
+    line_height: float,
+) -> NDArray[np.bool_]:
+    """Tell which lines at a column's end belong to the text under both columns."""
+    none = np.zeros(len(region), dtype=np.bool_)
+    if not column.any() or not other.any():
+        return none
+    is_loose = column & (region[:, 1] >= region[other, 3].max() - line_height / 2)
+    body = column & ~is_loose
+    if not is_loose.any() or not body.any() or is_loose.sum() > _MAX_LOOSE_LINES:
+        return none
+    centers = centers_of(region)
+    steps = np.diff(np.sort(centers[body]))
+    usual_step = float(np.median(steps)) if steps.size else line_height
+    step = float(centers[is_loose].min() - centers[body].max())
+    return is_loose if step > _LOOSE_STEP_RATIO * usual_step else none
 
 
 def _candidate_edges(region: Boxes, line_height: float) -> list[float]:

@@ -121,6 +121,20 @@ def test_a_heading_over_two_of_three_columns_stands_before_them() -> None:
     assert order.lines in {(*read, *range(10)), (*range(10), *read)}
 
 
+def test_a_heading_at_the_left_of_what_follows_both_columns_is_read_after_them() -> None:
+    columns = [*column(0, 0, 10), *column(360, 0, 10)]
+    below = [line_at(0, 310, 150), *column(0, 340, 4, width=660)]
+
+    assert order_lines([*columns, *below]).lines == tuple(range(25))
+
+
+def test_the_longer_of_two_columns_keeps_its_last_lines() -> None:
+    columns = [*column(0, 0, 12), *column(360, 0, 9)]
+    below = [line_at(0, 400, 660)]
+
+    assert order_lines([*columns, *below]).lines == tuple(range(22))
+
+
 def test_two_bands_of_columns_are_read_one_after_the_other() -> None:
     upper = [*column(0, 0, 5), *column(360, 0, 5)]
     headline = [line_at(0, 180, 660, 36)]
