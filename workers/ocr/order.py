@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.ocr.columns import (
     Boxes,
@@ -22,6 +23,8 @@ from workers.ocr.columns import (
 from workers.ocr.geometry import Quad, rotate_points
 from workers.ocr.rows import column_blocks
 
+# A line is crosswise when it is this much longer across the reading direction than along it.
+_CROSSWISE_RATIO: Final = 1.8
 # Ruby is at most this high, in heights of its line.
 _MAX_RUBY_SHARE: Final = 0.6
 
@@ -67,8 +70,7 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
     bodies = np.array([line for line in range(len(quads)) if line not in hosts], dtype=np.intp)
     blocks = [
         tuple(int(found[line]) for body in block for line in (body, *_ruby_of(hosts, body, boxes)))
-        for column in _parts(boxes, bodies, is_vertical=is_vertical)
-        for block in column_blocks(boxes, column)
+        for block in (_downward_blocks if is_vertical else _page_blocks)(boxes, bodies)
     ]
     return ReadingOrder(blocks=tuple(blocks), angle_deg=angle_deg)
 
@@ -101,14 +103,41 @@ def _reading_frame_boxes(quads: Sequence[Quad], angle_deg: float) -> Boxes:
     return np.concatenate((corners.min(axis=1), corners.max(axis=1)), axis=1)
 
 
-def _parts(boxes: Boxes, lines: Members, *, is_vertical: bool) -> list[Members]:
-    """Cut a page into parts in reading order, each of which is read row by row."""
-    if is_vertical:
-        # Page numbers beside downward writing are no rows in its reading frame.
-        return cut_into_columns(boxes, lines, has_tables=False)
+def _page_blocks(boxes: Boxes, lines: Members) -> list[list[int]]:
+    """Return the blocks of a page whose lines read along its main direction."""
     header, body, footer = split_off_margins(boxes, lines)
-    columns = cut_into_columns(boxes, body, has_tables=True)
-    return [part for part in (header, *columns, footer) if part.size]
+    parts = (header, *cut_into_columns(boxes, body, has_tables=True), footer)
+    return [block for part in parts if part.size for block in column_blocks(boxes, part)]
+
+
+def _downward_blocks(boxes: Boxes, lines: Members) -> list[list[int]]:
+    """Return the blocks of a page of downward writing.
+
+    Titles, captions, running heads and page numbers are set horizontally on such pages; in the
+    reading frame of the rest they are neither lines nor columns. Those above the middle of the
+    text are read before it, the others after it, in a frame of their own.
+    """
+    is_above, is_below = _crosswise_lines(boxes[lines])
+    crossed = np.stack((-boxes[:, 3], boxes[:, 0], -boxes[:, 1], boxes[:, 2]), axis=1)
+    columns = cut_into_columns(boxes, lines[~(is_above | is_below)], has_tables=False)
+    parts = [(crossed, lines[is_above]), *((boxes, column) for column in columns)]
+    parts.append((crossed, lines[is_below]))
+    return [block for frame, part in parts if part.size for block in column_blocks(frame, part)]
+
+
+def _crosswise_lines(region: Boxes) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which lines run across the others, above the middle of these and below it."""
+    lengths, heights = region[:, 2] - region[:, 0], heights_of(region)
+    along = (region[:, 0] + region[:, 2]) / 2
+    is_line = lengths > _CROSSWISE_RATIO * heights
+    if not is_line.any():
+        none = np.zeros(len(region), dtype=np.bool_)
+        return none, none
+    # Page numbers are nearly square, as the last character of a sentence is; they stand outside.
+    is_outside = (along < region[is_line, 0].min()) | (along > region[is_line, 2].max())
+    is_crosswise = (heights > _CROSSWISE_RATIO * lengths) | (~is_line & is_outside)
+    is_above = along < np.median(along[is_line])
+    return is_crosswise & is_above, is_crosswise & ~is_above
 
 
 def _ruby_hosts(boxes: Boxes) -> dict[int, int]:

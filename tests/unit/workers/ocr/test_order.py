@@ -231,6 +231,15 @@ def test_two_tiers_of_downward_lines_are_read_one_after_the_other() -> None:
     assert read == [*range(10, 19), *range(9)]
 
 
+def test_horizontal_lines_stand_around_downward_writing_in_their_own_order() -> None:
+    head = [line_at(100, 0, 300), line_at(560, 0, 200)]
+    body = [downward(800 - 40 * i, 60, 500) for i in range(9)]
+    caption = column(200, 600, 2)
+    foot = [line_at(790, 700, 26, 22)]
+
+    assert order_lines([*head, *body, *caption, *foot]).lines == tuple(range(14))
+
+
 def test_ruby_is_read_after_the_line_that_it_stands_beside() -> None:
     lines = [downward(800 - 60 * i, 50, 600, 30) for i in range(4)]
     ruby = [downward(832 - 60, 120, 60, 12), downward(832 - 60, 400, 80, 12)]
