@@ -301,6 +301,20 @@ def test_a_child_killed_between_pages_costs_nothing(renderer: PageRenderer, tmp_
     assert grey_of(renderer.render(1, dpi=72)) == 20
 
 
+def test_a_page_that_is_done_is_not_lost_with_the_next_one(tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10, 20]))
+    limits = RenderLimits(max_pixels=10_000, pages_per_child=2)  # opening and one page
+    with PageRenderer(limits) as renderer:
+        renderer.open(path)
+        path.unlink()
+        written(tmp_path, b"%PDF-1.7 and nothing after it")
+        pages = renderer.pages([0, 1], dpi=72)
+
+        assert grey_of(next(pages)) == 10
+        with pytest.raises(UnreadableDocumentError):
+            next(pages)
+
+
 def test_a_page_that_needs_too_much_memory_costs_that_page(tmp_path: Path) -> None:
     limits = RenderLimits(max_pixels=10_000, memory_bytes=256 * MIB)
     with PageRenderer(limits) as renderer:
