@@ -115,7 +115,7 @@ class PageRenderer:
         Raises:
             DocumentError: one of its kinds, also where the file crashed its reader.
             OSError: the file is not there or may not be read.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
         with path.open("rb"):
@@ -150,7 +150,7 @@ class PageRenderer:
             PageError: one of its kinds; the next page can be asked for.
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         if self._asked != (page_index, dpi):
             self._ask_for_page(page_index, dpi)
@@ -167,7 +167,7 @@ class PageRenderer:
         Raises:
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         following = iter(page_indexes)
         page_index = next(following, None)
