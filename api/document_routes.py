@@ -241,7 +241,11 @@ async def _receive(
 
     try:
         filename, fields = await receive_form(
-            timely(request.stream(), idle_s=settings.api_upload_idle_s),
+            timely(
+                request.stream(),
+                idle_s=settings.api_upload_idle_s,
+                min_bytes_per_s=settings.api_upload_min_bytes_per_s,
+            ),
             request.headers.get("Content-Type"),
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
