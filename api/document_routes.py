@@ -250,7 +250,7 @@ async def _receive(
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
         )
-        return await services.in_storage_thread(
+        return await services.in_accepting_thread(
             accept_document,
             Submission(document_id, filename, fields, idempotency_key),
             upload,

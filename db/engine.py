@@ -24,11 +24,19 @@ CONNECT_TIMEOUT_S = 5
 class Database:
     """One process's connections to Postgres; make it after a fork, never before."""
 
-    def __init__(self, url: str, *, pool_size: int = 2) -> None:
+    def __init__(self, url: str, *, pool_size: int = 2, max_connections: int | None = None) -> None:
+        """Describe the database.
+
+        Args:
+            url: its address.
+            pool_size: how many connections are kept open.
+            max_connections: how many there may be at once; None: three times those kept.
+        """
+        self.max_connections = max_connections or 3 * pool_size
         self._engine = sqlalchemy.create_engine(
             driver_url(url),
             pool_size=pool_size,
-            max_overflow=2 * pool_size,
+            max_overflow=self.max_connections - pool_size,
             pool_pre_ping=True,
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,

@@ -64,6 +64,7 @@ class S3ObjectStore:
         attempts: int = 8,
         connect_timeout_s: float = 5,
         read_timeout_s: float = 60,
+        connections: int = 16,
     ) -> None:
         """Describe the bucket.
 
@@ -78,6 +79,8 @@ class S3ObjectStore:
             attempts: of one request, with back-off between them.
             connect_timeout_s: of one attempt.
             read_timeout_s: of one attempt, between two pieces of the answer.
+            connections: that are kept open for the next request; as many as threads that use the
+                store at once.
         """
         self._bucket = bucket
         self._client_options: dict[str, Any] = {
@@ -94,7 +97,7 @@ class S3ObjectStore:
                 signature_version="s3v4",
                 # Compatible stores have no name in DNS for every bucket.
                 s3={"addressing_style": "path" if endpoint_url else "auto"},
-                max_pool_connections=16,
+                max_pool_connections=connections,
             ),
         }
 
