@@ -241,12 +241,16 @@ async def _receive(
 
     try:
         filename, fields = await receive_form(
-            timely(request.stream(), idle_s=settings.api_upload_idle_s),
+            timely(
+                request.stream(),
+                idle_s=settings.api_upload_idle_s,
+                min_bytes_per_s=settings.api_upload_min_bytes_per_s,
+            ),
             request.headers.get("Content-Type"),
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
         )
-        return await services.in_storage_thread(
+        return await services.in_accepting_thread(
             accept_document,
             Submission(document_id, filename, fields, idempotency_key),
             upload,

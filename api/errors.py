@@ -95,7 +95,9 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         405, "Method not allowed", "The address takes the methods that the Allow header names."
     ),
     "request_timeout": ErrorKind(
-        408, "Request timeout", "The body stopped arriving; send the request again, whole."
+        408,
+        "Request timeout",
+        "The body stopped arriving, or came too slowly; send the request again, whole.",
     ),
     "not_ready": ErrorKind(
         409, "Not ready", "The document is still being worked on; ask again later.", 2

@@ -53,7 +53,10 @@ class ObjectStore(Protocol):
         """Yield the objects under ``prefix`` in key order, those after key ``after`` only."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, in batches; a key that is not there counts as deleted."""
+        """Delete objects, in batches; a key that is not there counts as deleted.
+
+        An error says that some are still there; deleting all of them again is safe.
+        """
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
         """Return an address at which anybody can GET the object for ``expires_s`` seconds."""

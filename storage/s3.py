@@ -1,6 +1,6 @@
 """The only door to boto3: S3, and everything that speaks it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
@@ -64,6 +64,7 @@ class S3ObjectStore:
         attempts: int = 8,
         connect_timeout_s: float = 5,
         read_timeout_s: float = 60,
+        connections: int = 16,
     ) -> None:
         """Describe the bucket.
 
@@ -78,6 +79,8 @@ class S3ObjectStore:
             attempts: of one request, with back-off between them.
             connect_timeout_s: of one attempt.
             read_timeout_s: of one attempt, between two pieces of the answer.
+            connections: that are kept open for the next request; as many as threads that use the
+                store at once.
         """
         self._bucket = bucket
         self._client_options: dict[str, Any] = {
@@ -94,7 +97,7 @@ class S3ObjectStore:
                 signature_version="s3v4",
                 # Compatible stores have no name in DNS for every bucket.
                 s3={"addressing_style": "path" if endpoint_url else "auto"},
-                max_pool_connections=16,
+                max_pool_connections=connections,
             ),
         }
 
@@ -169,9 +172,7 @@ class S3ObjectStore:
                     Bucket=self._bucket,
                     Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True},
                 )
-            for error in answer.get("Errors", []):
-                if error.get("Code") not in _MISSING:
-                    raise StorageError(f"{error.get('Code')} for {error.get('Key')}")
+            _require_deleted(answer.get("Errors", []))
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
         with _translated(key):
@@ -292,6 +293,21 @@ def _translated(key: str) -> Iterator[None]:
         raise StorageUnavailableError(f"the store is not reachable for {key}") from error
     except BotoCoreError as error:
         raise StorageError(f"{type(error).__name__} for {key}") from error
+
+
+def _require_deleted(errors: Sequence[Mapping[str, Any]]) -> None:
+    """Check what a delete request says of those of its keys that it did not delete.
+
+    Raises:
+        StorageUnavailableError: none of them is refused for good; deleting all again may help.
+        StorageError: at least one is.
+    """
+    failed = [error for error in errors if error.get("Code") not in _MISSING]
+    refused = [error for error in failed if error.get("Code") not in _PASSING]
+    for first, kind in ((refused, StorageError), (failed, StorageUnavailableError)):
+        if first:
+            code, key = first[0].get("Code"), first[0].get("Key")
+            raise kind(f"{code} for {key}, one of {len(failed)} objects that were not deleted")
 
 
 def _code(error: ClientError) -> str:

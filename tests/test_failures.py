@@ -30,6 +30,7 @@ from workers.ocr.errors import (
     InferenceError,
     ModelFileError,
     OcrError,
+    RenderChildError,
 )
 from workers.settings import SettingsError
 
@@ -116,6 +117,7 @@ def test_no_class_is_hidden_behind_its_base() -> None:
         (StorageUnavailableError("x"), Category.TRANSIENT, "storage_unavailable"),
         (DatabaseUnavailableError("x"), Category.TRANSIENT, "database_unavailable"),
         (InferenceError("x"), Category.CAPACITY, "internal"),
+        (RenderChildError("x"), Category.CAPACITY, "internal"),
         (MemoryError(), Category.CAPACITY, "internal"),
         (StaleStateError("x"), Category.SUPERSEDED, "internal"),
         (ModelFileError("x"), Category.CONFIGURATION, "model_missing"),

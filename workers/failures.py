@@ -29,6 +29,7 @@ from workers.ocr.errors import (
     PageError,
     PoisonedContextError,
     ProviderUnavailableError,
+    RenderChildError,
 )
 from workers.settings import SettingsError
 
@@ -73,6 +74,7 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (ModelFileError, Category.CONFIGURATION),
     (ProviderUnavailableError, Category.CONFIGURATION),
     (InferenceError, Category.CAPACITY),
+    (RenderChildError, Category.CAPACITY),
     (OcrError, Category.BUG),
     (StorageUnavailableError, Category.TRANSIENT),
     (ObjectNotFoundError, Category.BUG),

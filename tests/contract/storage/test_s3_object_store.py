@@ -43,6 +43,10 @@ def answering(
             self.wfile.write(body)
             self.close_connection = True
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -217,3 +221,32 @@ def test_bytes_with_another_checksum_are_corrupt() -> None:
 
         with pytest.raises(ObjectCorruptError):
             store.get("documents/1")
+
+
+def delete_answer(*codes: str) -> bytes:
+    errors = "".join(
+        f"<Error><Key>{at}</Key><Code>{code}</Code></Error>" for at, code in enumerate(codes)
+    )
+    return f"<?xml version='1.0'?><DeleteResult>{errors}</DeleteResult>".encode()
+
+
+@pytest.mark.parametrize(
+    ("codes", "error"),
+    [
+        (["SlowDown", "NoSuchKey"], StorageUnavailableError),
+        (["SlowDown", "InternalError"], StorageUnavailableError),
+        (["SlowDown", "AccessDenied"], StorageError),
+    ],
+)
+def test_a_delete_that_leaves_objects_behind_says_whether_trying_again_helps(
+    codes: list[str], error: type[StorageError]
+) -> None:
+    with answering(200, delete_answer(*codes)) as url, pytest.raises(StorageError) as refusal:
+        store_at(url).delete(str(at) for at in range(len(codes)))
+
+    assert type(refusal.value) is error
+
+
+def test_a_key_that_is_not_there_counts_as_deleted() -> None:
+    with answering(200, delete_answer("NoSuchKey")) as url:
+        store_at(url).delete(["0"])
