@@ -16,10 +16,11 @@ from db.states import PageState
 from storage import keys
 from storage.object_store import ObjectStore
 from workers import failures, lease
-from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import Engine, PageReader
+from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -56,7 +57,7 @@ def recognize_chunk(
     store: ObjectStore,
     source_file: SourceFile,
     renderer: PageRenderer,
-    engine: OcrEngine,
+    engine: Engine,
     rules: WorkRules,
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
@@ -95,9 +96,10 @@ def recognize_chunk(
         lease.kept(renew, lease_s=rules.lease_s) as held,
     ):
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
-        images = _while_held(held, _render(renderer, path, work))
+        reader = PageReader(engine)
+        pages = _while_held(held, _render(renderer, path, work))
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, engine.read_pages(images), engine.model_version)
+        records = store_pages(store, result_key, reader.read_pages(pages), reader.model_version)
         held.check()
         with transaction() as session:
             chunks.publish(
@@ -129,11 +131,14 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
         return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
 
 
-def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageImage | PageFailure]:
+def _render(
+    renderer: PageRenderer, path: Path, work: _Work
+) -> Iterator[RenderedPage | PageFailure]:
     remaining = list(work.page_indexes)
+    options = work.options
     try:
         renderer.open(path)
-        for page in renderer.pages(work.page_indexes, dpi=work.options.dpi):
+        for page in renderer.pages(work.page_indexes, dpi=options.dpi, mode=options.mode):
             remaining.remove(page.page_index)
             yield page
     except DocumentError as error:
@@ -145,11 +150,11 @@ def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageIma
 
 
 def _while_held(
-    held: lease.Lease, images: Iterable[PageImage | PageFailure]
-) -> Iterator[PageImage | PageFailure]:
-    for image in images:
+    held: lease.Lease, pages: Iterable[RenderedPage | PageFailure]
+) -> Iterator[RenderedPage | PageFailure]:
+    for page in pages:
         held.check()  # a zombie stops at the next page instead of working on for nothing
-        yield image
+        yield page
 
 
 def store_pages(
