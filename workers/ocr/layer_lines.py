@@ -5,12 +5,14 @@ takes ligatures apart and turns right-to-left text around. What is mended here i
 pieces: vertical lines whose characters are set one by one, and lines that change their direction.
 """
 
+import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.ocr.geometry import Box, Quad
 from workers.ocr.result import TextLine, Word
@@ -32,6 +34,7 @@ _LEAST_ASCENT: Final = 0.7
 _LEAST_DESCENT: Final = 0.15
 _LEAST_SIDE_PT: Final = 0.05
 _AXIS_TOLERANCE: Final = 0.02
+_FIRST_UNSPACED: Final = "\u2e80"  # below it, all scripts put spaces between words
 _SOFT_HYPHEN: Final = "\u00ad"
 _NO_BREAK_SPACE: Final = "\u00a0"
 # They change how neighbors join, in Persian and the scripts of India, so they are text.
@@ -150,6 +153,8 @@ def _glyphs(span: Mapping[str, Any], direction: Sequence[float]) -> Iterator[Gly
 
 def _clean(character: str) -> str:
     """Return what a reader sees of a character: a hyphen that is drawn is a hyphen."""
+    if "!" <= character <= "~":  # nearly all of them
+        return character
     if character == _SOFT_HYPHEN:
         return "-"
     if character.isspace() or character == _NO_BREAK_SPACE:
@@ -266,35 +271,40 @@ def to_text_line(line: PdfLine, *, zoom: float, width_px: int, height_px: int) -
 def _quad(line: PdfLine, zoom: float, size_px: tuple[int, int]) -> Quad:
     """Return the line's quad; a ``ValueError`` when nothing of it is on the page."""
     cos, sin = line.direction
-    turn = np.array([[cos, -sin], [sin, cos]])  # columns: along and across the reading direction
     if min(abs(cos), abs(sin)) < _AXIS_TOLERANCE:
-        turn = np.round(turn)
         box = line.box
-        points = np.array([(box.x_min, box.y_min), (box.x_max, box.y_max)])
+        x_max = max(box.x_max, box.x_min + _LEAST_SIDE_PT)
+        y_max = max(box.y_max, box.y_min + _LEAST_SIDE_PT)
+        clockwise = [(box.x_min, box.y_min), (x_max, box.y_min), (x_max, y_max), (box.x_min, y_max)]
+        quarter = round(math.atan2(sin, cos) / (math.pi / 2)) % 4
+        corners = np.array(clockwise[quarter:] + clockwise[:quarter])
     else:
-        # The boxes of slanted characters are too large, their middles are not.
-        middles = np.array([
-            ((glyph.x_min + glyph.x_max) / 2, (glyph.y_min + glyph.y_max) / 2)
-            for glyph in line.glyphs
-            if not glyph.text.isspace()
-        ])
-        reach = line.size_pt / 2
-        points = np.concatenate((
-            middles - reach * turn.sum(axis=1),
-            middles + reach * turn.sum(axis=1),
-        ))
-    local = points @ turn
-    low, high = local.min(axis=0), local.max(axis=0)
-    high = np.maximum(high, low + _LEAST_SIDE_PT)
-    corners = np.array([low, (high[0], low[1]), high, (low[0], high[1])]) @ turn.T
+        corners = _slanted_corners(line)
     return Quad(np.clip(corners * zoom, 0, size_px).astype(np.float32))
+
+
+def _slanted_corners(line: PdfLine) -> NDArray[np.float64]:
+    """Return the corners of a line at an angle, pt: boxes of slanted characters are too large."""
+    cos, sin = line.direction
+    turn = np.array([[cos, -sin], [sin, cos]])  # columns: along and across the reading direction
+    middles = np.array([
+        ((glyph.x_min + glyph.x_max) / 2, (glyph.y_min + glyph.y_max) / 2)
+        for glyph in line.glyphs
+        if not glyph.text.isspace()
+    ])
+    local = middles @ turn
+    low, high = local.min(axis=0) - line.size_pt / 2, local.max(axis=0) + line.size_pt / 2
+    corners: NDArray[np.float64] = (
+        np.array([low, (high[0], low[1]), high, (low[0], high[1])]) @ turn.T
+    )
+    return corners
 
 
 def _words(line: PdfLine, zoom: float, size_px: tuple[int, int]) -> Iterator[tuple[str, Box]]:
     """Yield what stands between spaces; of Chinese and Japanese each character."""
     word: list[Glyph] = []
     for glyph in line.glyphs:
-        stands_alone = not all(is_spaced_script(character) for character in glyph.text)
+        stands_alone = glyph.text >= _FIRST_UNSPACED and not is_spaced_script(glyph.text)
         if word and (glyph.text.isspace() or stands_alone):
             yield _word(word, zoom, size_px)
             word = []

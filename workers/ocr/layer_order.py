@@ -33,9 +33,10 @@ def order_layer(lines: Sequence[TextLine], block_numbers: Sequence[int]) -> Text
     if not lines:
         return TextLayer()
     starts = _starts(lines)
-    if len(lines) >= _MIN_LINES:
+    travel = _travel(starts)
+    if len(lines) >= _MIN_LINES and travel > _MAX_DETOUR * _least_travel(starts):
         order = order_lines([line.quad for line in lines])
-        if _travel(starts) > _MAX_DETOUR * _travel(starts[list(order.lines)]):
+        if travel > _MAX_DETOUR * _travel(starts[list(order.lines)]):
             return _layer(lines, order.blocks)
     blocks: list[list[int]] = []
     for position, number in enumerate(block_numbers):
@@ -99,6 +100,14 @@ def _starts(lines: Sequence[TextLine]) -> NDArray[np.float64]:
 
 def _travel(starts: NDArray[np.float64]) -> float:
     return float(np.hypot(*np.diff(starts, axis=0).T).sum())
+
+
+def _least_travel(starts: NDArray[np.float64]) -> float:
+    """Return what no order can be shorter than: from each line at least to its nearest."""
+    distances = np.hypot(*(starts[:, None] - starts[None]).transpose(2, 0, 1))
+    np.fill_diagonal(distances, np.inf)
+    nearest = distances.min(axis=1)
+    return float(nearest.sum() - nearest.max())
 
 
 def _layer(lines: Sequence[TextLine], blocks: Sequence[Sequence[int]]) -> TextLayer:

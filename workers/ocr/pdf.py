@@ -216,15 +216,7 @@ class PdfSource:
         return PageContents(
             raw=text.extractRAWDICT(),
             drawn=drawn,
-            images=[
-                DrawnImage(
-                    Box(*(pymupdf.Rect(image["bbox"]) & page.rect)),
-                    image["width"] * image["height"],
-                    not image["has-mask"],
-                )
-                for image in page.get_image_info()
-                if not (pymupdf.Rect(image["bbox"]) & page.rect).is_empty
-            ],
+            images=_images(page) if any("im" in kind for kind, _ in drawn) else [],
             unmapped_fonts=self._unmapped_fonts(page),
         )
 
@@ -292,6 +284,17 @@ def _draw(page: pymupdf.Page, dpi: float, colorspace: pymupdf.Colorspace) -> NDA
     rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
     # A copy, since MuPDF frees the samples together with the pixmap.
     return rows[:, : pixmap.w * pixmap.n].reshape(pixmap.h, pixmap.w, pixmap.n).copy()
+
+
+def _images(page: pymupdf.Page) -> list[DrawnImage]:
+    """Return the images on the page, as far as they lie on it."""
+    images = []
+    for image in page.get_image_info():
+        area = pymupdf.Rect(image["bbox"]) & page.rect
+        if not area.is_empty:
+            pixel_count = image["width"] * image["height"]
+            images.append(DrawnImage(Box(*area), pixel_count, not image["has-mask"]))
+    return images
 
 
 def _frame(page: pymupdf.Page, dpi: float) -> Frame:

@@ -430,7 +430,7 @@ def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
     )
     child.ask({"op": "open", "path": str(path), "password": None}, timeout_s=30)
     child.receive()
-    child.ask({"op": "render", "page_index": 1, "dpi": 72}, timeout_s=0.1)
+    child.ask({"op": "render", "page_index": 1, "dpi": 72, "mode": "ocr"}, timeout_s=0.1)
 
     assert wait_for_end(child.pid, timeout_s=30)
     with pytest.raises(ChildOvertimeError):
