@@ -103,7 +103,7 @@ def read_lines(raw: Mapping[str, Any]) -> list[PdfLine]:
         Lines with at least one character that is no space; where part of a line is invisible, that
         part is a line of its own.
     """
-    lines = []
+    lines: list[PdfLine] = []
     for number, block in enumerate(raw["blocks"]):
         for line in block.get("lines", ()):
             lines.extend(part for part in _parts(line, number) if part.character_count)

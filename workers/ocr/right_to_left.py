@@ -46,7 +46,8 @@ def lam_alef_mended(characters: Sequence[_Character]) -> list[_Character]:
     "al-" becomes "la-". The alef is known by having no width: the glyph is the lam's.
     """
     mended = list(characters)
-    for index in range(len(mended) - 1):
+    index = 0
+    while index < len(mended) - 1:
         first, second = mended[index], mended[index + 1]
         if (
             first.text in _ALEFS
@@ -54,6 +55,8 @@ def lam_alef_mended(characters: Sequence[_Character]) -> list[_Character]:
             and first.x_max - first.x_min < _NO_WIDTH * (second.x_max - second.x_min)
         ):
             mended[index], mended[index + 1] = second, first
+            index += 1  # another lam may follow, to which this alef does not belong
+        index += 1
     return mended
 
 
