@@ -18,10 +18,11 @@ from storage.object_store import ObjectStore
 from workers import claimed_work, dispatch, failures
 from workers.dispatch import DispatchError
 from workers.lease import Lease
-from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import Engine, PageReader
+from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -58,7 +59,7 @@ def recognize_chunk(
     store: ObjectStore,
     source_file: SourceFile,
     renderer: PageRenderer,
-    engine: OcrEngine,
+    engine: Engine,
     rules: WorkRules,
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
@@ -74,9 +75,10 @@ def recognize_chunk(
     outcome = ChunkOutcome()
     with claimed_work.held(claim, chunks, transaction=transaction, rules=rules) as held:
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
-        images = _while_held(held, _render(renderer, path, work))
+        reader = PageReader(engine)
+        pages = _while_held(held, _render(renderer, path, work))
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, engine.read_pages(images), engine.model_version)
+        records = store_pages(store, result_key, reader.read_pages(pages), reader.model_version)
         _require_all_pages(records, work)
         held.check()
         with transaction() as session:
@@ -114,11 +116,14 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
         return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
 
 
-def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageImage | PageFailure]:
+def _render(
+    renderer: PageRenderer, path: Path, work: _Work
+) -> Iterator[RenderedPage | PageFailure]:
     remaining = list(work.page_indexes)
+    options = work.options
     try:
         renderer.open(path)
-        for page in renderer.pages(work.page_indexes, dpi=work.options.dpi):
+        for page in renderer.pages(work.page_indexes, dpi=options.dpi, mode=options.mode):
             remaining.remove(page.page_index)
             yield page
     except DocumentError as error:
@@ -149,11 +154,11 @@ def _send_assembly(claim: ChunkClaim) -> None:
 
 
 def _while_held(
-    held: Lease, images: Iterable[PageImage | PageFailure]
-) -> Iterator[PageImage | PageFailure]:
-    for image in images:
+    held: Lease, pages: Iterable[RenderedPage | PageFailure]
+) -> Iterator[RenderedPage | PageFailure]:
+    for page in pages:
         held.check()  # a zombie stops at the next page instead of working on for nothing
-        yield image
+        yield page
 
 
 def store_pages(

@@ -58,9 +58,7 @@ def test_a_page_that_lies_is_read_as_well_as_an_upright_one(
     assert character_error_rate(truth(path), page_text(page_json(outcome))) <= MAX_ROTATED_CER
 
 
-@pytest.mark.parametrize(
-    "name", ["geppo1803_00021.jpg", "tategaki2026-04-24-094138.png", "jo.pdf"]
-)
+@pytest.mark.parametrize("name", ["geppo1803_00021.jpg", "tategaki2026-04-24-094138.png", "jo.pdf"])
 def test_downward_writing_is_not_turned_and_read_from_the_right(
     engine: OcrEngine, name: str
 ) -> None:

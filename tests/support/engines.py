@@ -15,10 +15,10 @@ class NumberingEngine:
     model_version = "numbering@11111111"
 
     def read_pages(
-        self, pages: Iterable[PageImage | PageFailure]
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         for page in pages:
-            yield page if isinstance(page, PageFailure) else number_page(page)
+            yield number_page(page) if isinstance(page, PageImage) else page
 
 
 class ForgetfulEngine:
@@ -42,12 +42,12 @@ class FailingEngine:
         self._after_pages = after_pages
 
     def read_pages(
-        self, pages: Iterable[PageImage | PageFailure]
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         for count, page in enumerate(pages):
             if count == self._after_pages:
                 raise self._error
-            yield page if isinstance(page, PageFailure) else number_page(page)
+            yield number_page(page) if isinstance(page, PageImage) else page
 
 
 def number_page(page: PageImage) -> PageResult:

@@ -107,25 +107,26 @@ class OcrEngine:
             self._uprighter.warm_up()
 
     def read_pages(
-        self, pages: Iterable[PageImage | PageFailure]
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         """Recognize pages, holding the pixels of one and the crops of a bounded window.
 
         Lines are recognized across the pages of a window. A page that cannot be read becomes a
-        failure of that page; failures that come in go out as they are.
+        failure of that page; results and failures that come in go out as they are, in their place.
 
         Args:
-            pages: page images, and failures of pages that could not be had; drawn one by one.
+            pages: page images, pages that need no recognition, and failures of pages that could
+                not be had; drawn one by one.
 
         Yields:
             For each page, in the order given, its result or its failure.
 
         A ``PoisonedContextError`` passes through: this process must end.
         """
-        window: list[PendingPage | PageFailure] = []
+        window: list[PendingPage | PageResult | PageFailure] = []
         window_bytes = 0
         for page in pages:
-            pending = page if isinstance(page, PageFailure) else self._detect(page)
+            pending = self._detect(page) if isinstance(page, PageImage) else page
             window.append(pending)
             if isinstance(pending, PendingPage):
                 window_bytes += sum(crop.pixels.nbytes for crop in pending.crops)
@@ -190,7 +191,7 @@ class OcrEngine:
         )
 
     def _recognize(
-        self, window: Sequence[PendingPage | PageFailure]
+        self, window: Sequence[PendingPage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         """Read the crops of a window together and give each page its own."""
         started = time.perf_counter()
@@ -201,7 +202,7 @@ class OcrEngine:
         seconds_per_column = (time.perf_counter() - started) / max(columns, 1)
         position = 0
         for page in window:
-            if isinstance(page, PageFailure):
+            if not isinstance(page, PendingPage):
                 yield page
                 continue
             stop = position + len(page.crops)
