@@ -102,7 +102,7 @@ def test_every_file_of_the_packages_is_in_the_wheel() -> None:
 
 
 def test_there_are_locks() -> None:
-    assert {lock.stem for lock in LOCKS} >= {*LOCKED_EXTRAS, "dev", "models", "test"}
+    assert {lock.stem for lock in LOCKS} >= {*LOCKED_EXTRAS, "dev", "models", "models-tiny", "test"}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)

@@ -87,10 +87,14 @@ class ModelFacts:
     Attributes:
         metadata: the file's own key-value pairs.
         output_class_count: size of the first output's last axis, None when it is not fixed.
+        input_shape: of the first input; None stands for an axis that is not fixed.
+        output_rank: axes of the first output.
     """
 
     metadata: Mapping[str, str]
     output_class_count: int | None
+    input_shape: tuple[int | None, ...] = ()
+    output_rank: int = 0
 
 
 class OnnxSession:
@@ -139,11 +143,29 @@ def read_model_facts(model_path: Path) -> ModelFacts:
     options = _session_options(ort, threads=1)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = _open_session(ort, model_path, options, "cpu")
-    last_axis = session.get_outputs()[0].shape[-1]
+    input_shape, output_shape = (
+        tuple(axis if isinstance(axis, int) else None for axis in each.shape)
+        for each in (session.get_inputs()[0], session.get_outputs()[0])
+    )
     return ModelFacts(
         metadata=dict(session.get_modelmeta().custom_metadata_map),
-        output_class_count=last_axis if isinstance(last_axis, int) else None,
+        output_class_count=output_shape[-1] if output_shape else None,
+        input_shape=input_shape,
+        output_rank=len(output_shape),
     )
+
+
+def probe_output_shape(model_path: Path, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Run a model file as it is on zeros, on the CPU, and return the shape of its first output.
+
+    A bad file is a ``ModelFileError``, a model that refuses the shape an ``InferenceError``.
+    """
+    ort = _runtime("cpu")
+    session = _open_session(ort, model_path, _session_options(ort, threads=1), "cpu")
+    zeros = np.zeros(input_shape, dtype=np.float32)
+    with _translated_errors():
+        output = session.run(None, {session.get_inputs()[0].name: zeros})[0]
+    return tuple(output.shape)
 
 
 def inference_error(message: str) -> InferenceError:
