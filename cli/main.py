@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from cli.api_server import api
+from cli.bench import app as bench
 from cli.console import output, report_error
 from cli.database import keys, migrate
 from cli.doctor import doctor
@@ -87,3 +88,4 @@ for _command in (ocr, status, doctor, api, worker, reconcile, flower, migrate, s
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")
+app.add_typer(bench, name="bench")
