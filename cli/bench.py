@@ -1,11 +1,12 @@
 """``pagefleet bench``: measure this core, beside its peers and over many pages."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="Measure this core, beside its peers and over many pages."
 )
+
+# 2,000 regions on a page: minutes each on a CPU, and one of them says as much as a hundred.
+_SLOW_SAMPLES: Final = {"dense-index.png"}
 
 CorpusOption = Annotated[
     Path | None,
@@ -93,6 +97,89 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
     else:
         output().print(markdown(result), markup=False)
     notices().print(f"written to {folder}", markup=False)
+
+
+@app.command(name="memory")
+def measure_memory(
+    *,
+    pages: Annotated[int, typer.Option(min=10, help="Of all samples in turn.")] = 2_000,
+    long_pages: Annotated[
+        int, typer.Option(min=0, help="Of the long document; 0 leaves that out.")
+    ] = 600,
+    short_pages: Annotated[int, typer.Option(min=1, help="Of the short document.")] = 20,
+    profile: ProfileOption = "balanced",
+    device: DeviceOption = "cpu",
+    out: OutOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures instead of text.")] = False,
+) -> None:
+    """Read thousands of sample pages in one process and record what it holds.
+
+    Then compares the peak of a long document with that of a short one. Writes memory.json and
+    memory.png.
+    """
+    with _bench_errors():
+        from bench.comparison import draw
+        from bench.memory import Reading, curve_record, length_record, memory_curve
+
+        setting = bench_setting(profile=profile, route="ocr", cores=None, device=device)
+        reading = Reading(profile, device, setting.environment)
+        with _observed() as observer, tempfile.TemporaryDirectory() as folder:
+            documents, long_document = write_documents(Path(folder), long_pages)
+
+            def curve(which: list[Path], count: int) -> list[dict[str, Any]]:
+                label = f"{which[0].name} and others" if len(which) > 1 else which[0].name
+                return memory_curve(
+                    which, count, reading, on_pages=lambda done: observer.show(label, done, count)
+                )
+
+            record = curve_record(
+                curve(documents, pages), title=f"Memory over {pages} pages, profile {profile}"
+            )
+            if long_document is not None:
+                peaks = (curve([long_document], count) for count in (short_pages, long_pages))
+                record["length"] = length_record(*peaks)
+            target = out or new_folder(setting.home)
+            target.mkdir(parents=True, exist_ok=True)
+            figures = target / "memory.json"
+            figures.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+            draw("memory", figures, target / "memory.png", home=setting.home, observer=observer)
+    if as_json:
+        output().print(json.dumps(record), markup=False)
+    else:
+        output().print(_memory_summary(record), markup=False)
+    notices().print(f"written to {target}", markup=False)
+
+
+def write_documents(folder: Path, long_pages: int) -> tuple[list[Path], Path | None]:
+    """Write the readable samples, and a document of so many pages, None for none."""
+    from cli.samples import write_long_document, write_samples
+
+    documents = [
+        sample.path
+        for sample in write_samples(folder / "samples")
+        if sample.error_code is None and sample.path.name not in _SLOW_SAMPLES
+    ]
+    if not long_pages:
+        return documents, None
+    long_document = folder / "long.pdf"
+    write_long_document(long_document, long_pages)
+    return documents, long_document
+
+
+def _memory_summary(record: dict[str, Any]) -> str:
+    first = (
+        f"{record['title']}: peak {record['peak_mib']:,} MiB, late / early {record['growth']:.3f},"
+        f" {record['pages_per_s']:.2f} pages/s, {record['pages_failed']} pages failed"
+    )
+    lines = [first]
+    if "length" in record:
+        length = record["length"]
+        short, long = length["pages"]
+        lines.append(
+            f"Peak of {long} pages over that of {short}: {length['ratio']:.3f}"
+            f" ({length['peak_mib'][1]:,} and {length['peak_mib'][0]:,} MiB)"
+        )
+    return "\n".join(lines)
 
 
 def bench_setting(*, profile: str, route: str, cores: int | None, device: str) -> "Setting":

@@ -20,9 +20,11 @@ def draw_ocr(result: dict[str, Any], target: Path) -> None:
     figure, (speed, errors, f1) = plt.subplots(
         1, 3, figsize=(14, 4), width_ratios=(1, 1, 2), layout="constrained"
     )
-    for axes, figure_name, title in ((speed, "pages_per_s", "pages/s"), (errors, "cer", "CER")):
+    parts = ((speed, "pages_per_s", "pages/s", "%.2f"), (errors, "cer", "CER", "%.3f"))
+    for axes, figure_name, title, label in parts:
         bars = axes.bar(names, [each[figure_name] for each in contenders], color=colors)
-        axes.bar_label(bars, fmt="%.2f")
+        axes.bar_label(bars, fmt=label)
+        axes.margins(y=0.1)
         axes.set_title(title)
         axes.tick_params(axis="x", rotation=30)
     languages = sorted(contenders[0]["by_language"])
@@ -34,7 +36,8 @@ def draw_ocr(result: dict[str, Any], target: Path) -> None:
     middle = width * (len(names) - 1) / 2
     f1.set_xticks([index + middle for index in range(len(languages))], languages)
     f1.set_title("F1 by language")
-    f1.legend(loc="lower right", fontsize="small")
+    f1.set_ylim(0, 1.25)  # room for the legend
+    f1.legend(loc="upper right", fontsize="small", ncols=len(names))
     figure.suptitle(result["title"])
     figure.savefig(target, dpi=110)
 
