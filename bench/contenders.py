@@ -9,6 +9,7 @@ from typing import Final
 
 from bench.environments import python_of
 from bench.errors import BenchError
+from workers.devices import Wanted
 
 OURS: Final = "pagefleet"
 PEERS: Final = ("rapidocr", "tesseract", "faster-paddle")
@@ -44,26 +45,32 @@ class Setting:
         device: of this project.
         home: where environments are made.
         environment: of this project's processes: where its models are.
+        slots: processes of this project; they share the cores.
     """
 
     cores: int
     profile: str
     route: str
-    device: str
+    device: Wanted
     home: Path
     environment: dict[str, str]
+    slots: int = 1
 
 
-def ours(setting: Setting, *, slots: int | None = None) -> Contender:
-    """Return this project as a worker runs it: by default a slot of one thread a core."""
-    count = slots or setting.cores
-    options = ("--profile", setting.profile, "--route", setting.route, "--device", setting.device)
-    program = (sys.executable, "-m", "bench.programs.pagefleet", *options)
+def ours(setting: Setting) -> Contender:
+    """Return this project as a worker runs it: slots that share the cores."""
+    threads = max(1, setting.cores // setting.slots)
+    program = (
+        *(sys.executable, "-m", "bench.programs.pagefleet"),
+        *("--profile", setting.profile, "--route", setting.route, "--device", setting.device),
+        *("--threads", str(threads)),
+    )
+    how = "1 slot" if setting.slots == 1 else f"{setting.slots} slots"
     return Contender(
         OURS,
-        tuple((*program, "--slot", str(slot)) for slot in range(count)),
+        tuple((*program, "--slot", str(slot)) for slot in range(setting.slots)),
         setting.environment,
-        f"{count} slots of 1 thread, documents as they are",
+        f"{how} on {threads} cores each, documents as they are",
     )
 
 

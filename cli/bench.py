@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ from cli.progress import progress_bar
 if TYPE_CHECKING:
     from bench.comparison import Observer
     from bench.contenders import Setting
+    from workers.devices import Wanted as Device
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this core, beside its peers and over many pages."
@@ -43,7 +44,9 @@ OutOption = Annotated[
 CoresOption = Annotated[
     int | None, typer.Option("--cores", min=1, help="For every program. Default: all there are.")
 ]
-DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")]
+DeviceOption = Annotated[
+    Literal["cpu", "cuda", "auto"], typer.Option("--device", help="Where this core computes.")
+]
 
 
 @app.command(name="ocr")
@@ -54,7 +57,7 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
         str, typer.Option(metavar="all|scans|born-digital|screenshots|handwriting")
     ] = "all",
     route: Annotated[
-        str, typer.Option(metavar="ocr|auto", help="How this core gets at the text.")
+        Literal["ocr", "auto"], typer.Option(help="How this core gets at the text.")
     ] = "ocr",
     profile: ProfileOption = "balanced",
     peers: Annotated[
@@ -67,6 +70,9 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
         int, typer.Option(min=0, help="At most so many pages of a document; 0: all.")
     ] = 0,
     cores: CoresOption = None,
+    slots: Annotated[
+        int, typer.Option(min=1, help="Processes of this core; they share the cores.")
+    ] = 1,
     device: DeviceOption = "cpu",
     out: OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The figures instead of tables.")] = False,
@@ -86,7 +92,9 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
                 f"no kind {only!r}", f"There are: {', '.join(KINDS)}.", exit_code=EXIT_USAGE
             )
         selection = Selection(corpus or default_corpus(), only, files, pages)
-        setting = bench_setting(profile=profile, route=route, cores=cores, device=device)
+        setting = bench_setting(
+            profile=profile, route=route, cores=cores, device=device, slots=slots
+        )
         with _observed() as observer:
             names = [name for name in peers.split(",") if name]
             result = compare(selection, setting, names, observer)
@@ -100,15 +108,21 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
 
 
 @app.command(name="memory")
-def measure_memory(
+def measure_memory(  # noqa: PLR0913 - each is an option
     *,
     pages: Annotated[int, typer.Option(min=10, help="Of all samples in turn.")] = 2_000,
     long_pages: Annotated[
         int, typer.Option(min=0, help="Of the long document; 0 leaves that out.")
     ] = 600,
     short_pages: Annotated[int, typer.Option(min=1, help="Of the short document.")] = 20,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Stop each reading after so long; 0: never.")
+    ] = 0,
     profile: ProfileOption = "balanced",
     device: DeviceOption = "cpu",
+    plot: Annotated[
+        bool, typer.Option(help="Draw it; matplotlib gets an environment of its own.")
+    ] = True,
     out: OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The figures instead of text.")] = False,
 ) -> None:
@@ -122,7 +136,7 @@ def measure_memory(
         from bench.memory import Reading, curve_record, length_record, memory_curve
 
         setting = bench_setting(profile=profile, route="ocr", cores=None, device=device)
-        reading = Reading(profile, device, setting.environment)
+        reading = Reading(profile, device, setting.environment, seconds)
         with _observed() as observer, tempfile.TemporaryDirectory() as folder:
             documents, long_document = write_documents(Path(folder), long_pages)
 
@@ -142,7 +156,8 @@ def measure_memory(
             target.mkdir(parents=True, exist_ok=True)
             figures = target / "memory.json"
             figures.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-            draw("memory", figures, target / "memory.png", home=setting.home, observer=observer)
+            if plot:
+                draw("memory", figures, target / "memory.png", home=setting.home, observer=observer)
     if as_json:
         output().print(json.dumps(record), markup=False)
     else:
@@ -182,12 +197,14 @@ def _memory_summary(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def bench_setting(*, profile: str, route: str, cores: int | None, device: str) -> "Setting":
+def bench_setting(
+    *, profile: str, route: str, cores: int | None, device: "Device", slots: int = 1
+) -> "Setting":
     """Return what all programs share, and keep this process and all below it to those cores."""
     from bench.contenders import Setting
     from bench.machine import core_count, restrict_to
-    from cli.settings import inherited_environment, load_settings
-    from workers.settings import OcrSettings
+    from cli.settings import load_settings
+    from workers.settings import OcrSettings, project_environment
 
     settings = load_settings(OcrSettings)
     if cores is not None:
@@ -198,7 +215,8 @@ def bench_setting(*, profile: str, route: str, cores: int | None, device: str) -
         route=route,
         device=device,
         home=settings.home,
-        environment=inherited_environment(),
+        environment=project_environment(),
+        slots=slots,
     )
 
 

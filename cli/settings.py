@@ -82,11 +82,6 @@ def become(command: list[str], *, environment: dict[str, str]) -> None:
     os.execve(command[0], command, {**os.environ, **environment})  # noqa: S606 - no shell wanted
 
 
-def inherited_environment() -> dict[str, str]:
-    """Return the environment of this process, for programs of the project that it starts."""
-    return dict(os.environ)
-
-
 def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str | None]:
     """Return address and key of the API: as given, else of the settings, else of a running stack.
 

@@ -46,6 +46,11 @@ def home_dir() -> Path:
     return Path.home() / ".local" / "share" / "pagefleet"
 
 
+def project_environment() -> dict[str, str]:
+    """Return the environment of this process, for the project's own programs that it starts."""
+    return dict(os.environ)
+
+
 def models_dir() -> Path:
     """Return the folder of model files: ``PAGEFLEET_MODELS_DIR``, else ``models`` in the home."""
     given = os.environ.get("PAGEFLEET_MODELS_DIR")

@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, required=True)
     parser.add_argument("--profile", required=True)
     parser.add_argument("--device", required=True)
+    parser.add_argument("--seconds", type=float, default=0.0, help="0 for no limit")
     parser.add_argument("documents", nargs="+", type=Path)
     arguments = parser.parse_args()
     engine, renderer = open_core(profile=arguments.profile, device=arguments.device)
@@ -44,7 +45,8 @@ def main() -> None:
                     }
                     sys.stdout.write(json.dumps(record) + "\n")
                     sys.stdout.flush()
-            if done >= arguments.pages:
+            is_late = 0 < arguments.seconds < time.monotonic() - started
+            if done >= arguments.pages or is_late:
                 return
 
 

@@ -19,22 +19,28 @@ from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, read_settings
 
 
-def open_core(*, profile: str, device: str, slot: int = 0) -> tuple[OcrEngine, PageRenderer]:
+def open_core(
+    *, profile: str, device: str, threads: int | None = None, slot: int = 0
+) -> tuple[OcrEngine, PageRenderer]:
     """Make engine and renderer as ``pagefleet ocr`` does.
 
     Args:
         profile: see ``workers.ocr.profiles``.
         device: ``auto``, ``cpu`` or ``cuda``.
+        threads: cores of this slot; None for what the settings say.
         slot: GPUs are dealt out to slots in turn.
     """
-    settings = read_settings(OcrSettings).model_copy(update={"profile": profile})
+    chosen_threads = {} if threads is None else {"ocr_threads": threads}
+    settings = read_settings(OcrSettings).model_copy(update={"profile": profile, **chosen_threads})
     wanted = OcrSettings.model_validate({"device": device}).device
     chosen = devices.choose_device(wanted, slot=slot, gpu_count=devices.count_gpus())
     devices.pin(chosen)
     return make_engine(settings, chosen), PageRenderer(render_limits(settings))
 
 
-def open_reader(*, profile: str, device: str, route: str, slot: int) -> tuple[str, Reader]:
+def open_reader(
+    *, profile: str, device: str, route: str, threads: int, slot: int
+) -> tuple[str, Reader]:
     """Load the models and say what runs.
 
     Raises:
@@ -44,7 +50,7 @@ def open_reader(*, profile: str, device: str, route: str, slot: int) -> tuple[st
         options = OcrOptions.model_validate({"mode": route})
     except ValidationError as error:
         raise SystemExit(f"this version has no route {route!r}") from error
-    engine, renderer = open_core(profile=profile, device=device, slot=slot)
+    engine, renderer = open_core(profile=profile, device=device, threads=threads, slot=slot)
 
     def read(pages: Sequence[PageRequest]) -> Iterator[PageAnswer]:
         images = stream_pages(renderer, pages, dpi=options.dpi)
@@ -80,6 +86,7 @@ if __name__ == "__main__":
     parser.add_argument("--profile", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--route", required=True)
+    parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--slot", type=int, default=0)
     arguments = parser.parse_args()
     serve(
@@ -87,6 +94,7 @@ if __name__ == "__main__":
             profile=arguments.profile,
             device=arguments.device,
             route=arguments.route,
+            threads=arguments.threads,
             slot=arguments.slot,
         )
     )

@@ -17,7 +17,12 @@ from workers.ocr.bundle import (
 from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import InferenceError, ModelFileError
 from workers.ocr.golden import check_golden
-from workers.ocr.inference import ModelFacts, probe_output_shape, read_model_facts
+from workers.ocr.inference import (
+    ModelAxes,
+    probe_output_shape,
+    read_model_axes,
+    read_model_facts,
+)
 
 # (N, 3, H, W) in and (N, 1, H, W) out; recognition gives (N, T, C).
 _IMAGE_RANK: Final = 4
@@ -63,16 +68,16 @@ def propose_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         ModelFileError: there is not exactly one detector and one recognizer.
     """
-    facts = {path: read_model_facts(path) for path in sorted(folder.rglob("*.onnx"))}
+    axes = {path: read_model_axes(path) for path in sorted(folder.rglob("*.onnx"))}
     # A classifier of directions has a rank of two.
-    detectors = [path for path, each in facts.items() if each.output_rank == _IMAGE_RANK]
-    recognizers = [path for path, each in facts.items() if each.output_rank == _CLASSES_RANK]
+    detectors = [path for path, each in axes.items() if each.output_rank == _IMAGE_RANK]
+    recognizers = [path for path, each in axes.items() if each.output_rank == _CLASSES_RANK]
     for kind, found in (("detector", detectors), ("recognizer", recognizers)):
         if len(found) != 1:
             names = ", ".join(path.name for path in found) or "none"
             raise ModelFileError(f"{folder} should hold one {kind} as an .onnx file, found {names}")
     (detector,), (recognizer,) = detectors, recognizers
-    height = (*facts[recognizer].input_shape, None, None, None)[2]
+    height = (*axes[recognizer].input_shape, None, None, None)[2]
     return {
         "name": folder.resolve().name,
         "detection": {
@@ -91,7 +96,7 @@ def propose_manifest(folder: Path) -> dict[str, Any]:
             "step_px": 8,
             "mean": 0.5,
             "std": 0.5,
-            **_charset_source(folder, facts[recognizer]),
+            **_charset_source(folder, recognizer),
         },
     }
 
@@ -119,34 +124,34 @@ def _file_problems(folder: Path, manifest: BundleManifest) -> Iterator[str]:
 
 
 def _problems_of(
-    check: Callable[[Path, _Model, ModelFacts], Iterator[str]], folder: Path, model: _Model
+    check: Callable[[Path, _Model, ModelAxes], Iterator[str]], folder: Path, model: _Model
 ) -> Iterator[str]:
     """Yield what a check finds, its error included."""
     path = folder / model.file.name
     try:
-        for problem in check(path, model, read_model_facts(path)):
+        for problem in check(path, model, read_model_axes(path)):
             yield f"{model.file.name}: {problem}"
     except (ModelFileError, InferenceError) as exc:
         yield f"{model.file.name}: {exc}"
 
 
-def _detection_problems(path: Path, model: DetectionModel, facts: ModelFacts) -> Iterator[str]:
-    if facts.output_rank != _IMAGE_RANK:
-        yield f"a detector's output has {_IMAGE_RANK} axes, this one has {facts.output_rank}"
+def _detection_problems(path: Path, model: DetectionModel, axes: ModelAxes) -> Iterator[str]:
+    if axes.output_rank != _IMAGE_RANK:
+        yield f"a detector's output has {_IMAGE_RANK} axes, this one has {axes.output_rank}"
         return
-    yield from _input_problems(facts, "a detector")
+    yield from _input_problems(axes, "a detector")
     side = -(-_PROBE_SIDE_PX // model.size_multiple) * model.size_multiple
     shape = probe_output_shape(path, (1, _COLOR_CHANNELS, side, side))
     if shape != (1, 1, side, side):
         yield f"the output for {side} x {side} pixels is {shape}, expected {(1, 1, side, side)}"
 
 
-def _recognition_problems(path: Path, model: RecognitionModel, facts: ModelFacts) -> Iterator[str]:
-    if facts.output_rank != _CLASSES_RANK:
-        yield f"a recognizer's output has {_CLASSES_RANK} axes, this one has {facts.output_rank}"
+def _recognition_problems(path: Path, model: RecognitionModel, axes: ModelAxes) -> Iterator[str]:
+    if axes.output_rank != _CLASSES_RANK:
+        yield f"a recognizer's output has {_CLASSES_RANK} axes, this one has {axes.output_rank}"
         return
-    yield from _input_problems(facts, "a recognizer")
-    height = facts.input_shape[2]
+    yield from _input_problems(axes, "a recognizer")
+    height = axes.input_shape[2]
     if height is not None and height != model.crop_height_px:
         yield f"crop_height_px is {model.crop_height_px}, but its input is {height} px high"
         return
@@ -159,8 +164,8 @@ def _recognition_problems(path: Path, model: RecognitionModel, facts: ModelFacts
         )
 
 
-def _input_problems(facts: ModelFacts, kind: str) -> Iterator[str]:
-    shape = facts.input_shape
+def _input_problems(axes: ModelAxes, kind: str) -> Iterator[str]:
+    shape = axes.input_shape
     if len(shape) != _IMAGE_RANK or shape[1] not in {None, _COLOR_CHANNELS}:
         yield f"{kind} takes (N, 3, H, W), this one {shape}"
     elif shape[0] is not None or shape[3] is not None:
@@ -175,9 +180,10 @@ def _described(folder: Path, path: Path) -> dict[str, str]:
     }
 
 
-def _charset_source(folder: Path, facts: ModelFacts) -> dict[str, Any]:
+def _charset_source(folder: Path, recognizer: Path) -> dict[str, Any]:
+    metadata = read_model_facts(recognizer).metadata
     for key in _CHARSET_KEYS:
-        if key in facts.metadata:
+        if key in metadata:
             return {"charset_metadata_key": key}
     texts = sorted(folder.rglob("*dict*.txt")) or sorted(folder.rglob("*.txt"))
     if len(texts) != 1:
