@@ -117,13 +117,12 @@ def _require_models() -> None:
         CommandError: one is missing or is not the pinned one.
     """
     from cli.settings import load_settings
-    from workers.ocr.bundle import read_manifest, require_file
     from workers.ocr.errors import ModelFileError
+    from workers.ocr.profiles import open_profile
     from workers.settings import OcrSettings
 
     settings = load_settings(OcrSettings)
     try:
-        for file in read_manifest(settings.models_bundle).model_files:
-            require_file(settings.models_dir, file)
+        open_profile(settings.profile, settings.models_dir)
     except ModelFileError as error:
         raise CommandError(str(error)) from error

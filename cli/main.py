@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from cli.api_server import api
+from cli.bench import app as bench
 from cli.console import output, report_error
 from cli.database import keys, migrate
 from cli.demo import demo
@@ -94,3 +95,4 @@ for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")
+app.add_typer(bench, name="bench")

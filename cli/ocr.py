@@ -48,6 +48,14 @@ def ocr(
     dpi: Annotated[
         int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
     ] = 200,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fast|balanced|FOLDER",
+            help="Models: small and quick, the usual ones, or a folder of one's own. Default:"
+            " PAGEFLEET_PROFILE, else balanced.",
+        ),
+    ] = None,
     password: Annotated[
         str | None,
         typer.Option(help="Password of encrypted files; '-' asks for it without showing it."),
@@ -73,6 +81,8 @@ def ocr(
     if password == "-":  # noqa: S105 - the sign that asks for one
         password = typer.prompt("Password", hide_input=True, err=True)
     settings = load_settings(OcrSettings)
+    if profile is not None:
+        settings = settings.model_copy(update={"profile": profile})
     found = find_inputs(files)
     _report_skipped(found)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])

@@ -21,7 +21,7 @@ REQUIRED = {
 }
 
 DEFAULTS: dict[str, Any] = {
-    "models_bundle": "ppocrv6-small",
+    "profile": "balanced",
     "device": "auto",
     "rec_chunk_size": 256,
     "rec_minibatch_px_columns": 262_144,

@@ -19,9 +19,9 @@ Requests on standard input, each with an ``id`` above 0, which its answer repeat
 First of all it says ``{"id": 0, "ok": {}}``: it is ready. Where a request fails it answers
 ``{"error": {"code", "message", "limit", "actual"}}`` and serves on, but for ``page_crashed``: it
 ran out of memory, and ends, since what an allocator does next is anybody's guess. The pixels of a
-page on the route ``ocr`` or ``mixed`` lie in the file ``pixels_fd`` when its answer comes, (H, W, 3)
-uint8 RGB from byte 0, and stay there until the next request. ``workers.ocr.text_layer`` says what a
-layer and a box are in JSON.
+page on the route ``ocr`` or ``mixed`` lie in the file ``pixels_fd`` when its answer comes,
+(H, W, 3) uint8 RGB from byte 0, and stay there until the next request. ``workers.ocr.text_layer``
+says what a layer and a box are in JSON.
 """
 
 import ctypes

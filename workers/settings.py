@@ -46,6 +46,11 @@ def home_dir() -> Path:
     return Path.home() / ".local" / "share" / "pagefleet"
 
 
+def project_environment() -> dict[str, str]:
+    """Return the environment of this process, for the project's own programs that it starts."""
+    return dict(os.environ)
+
+
 def models_dir() -> Path:
     """Return the folder of model files: ``PAGEFLEET_MODELS_DIR``, else ``models`` in the home."""
     given = os.environ.get("PAGEFLEET_MODELS_DIR")
@@ -82,7 +87,7 @@ class OcrSettings(CheckedSettings):
 
     home: Path = Field(default_factory=home_dir)
     models_dir: Path = Field(default_factory=models_dir)
-    models_bundle: str = "ppocrv6-small"
+    profile: str = Field(default="balanced", min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     rec_chunk_size: int = Field(default=256, ge=1, le=256)
     rec_minibatch_px_columns: int = Field(default=262_144, ge=3_200)
