@@ -117,12 +117,13 @@ def check_models(settings: OcrSettings) -> Iterator[Finding]:
 
 def check_device(settings: OcrSettings) -> Iterator[Finding]:
     """Load a model on the device that the settings ask for."""
-    from workers.devices import choose_device, count_gpus, pin
+    from workers.devices import choose_device, count_driver_gpus, count_gpus, pin
     from workers.ocr.bundle import read_manifest
     from workers.ocr.errors import OcrError
     from workers.ocr.inference import OnnxSession
 
     gpu_count = count_gpus()
+    idle_gpus = count_driver_gpus() - gpu_count
     try:
         device = choose_device(settings.device, slot=0, gpu_count=gpu_count)
         pin(device)
@@ -137,7 +138,15 @@ def check_device(settings: OcrSettings) -> Iterator[Finding]:
             " that serves CUDA 13.",
         )
         return
-    yield Finding("Device", "ok", f"{device.kind}; GPUs seen: {gpu_count}")
+    if idle_gpus and settings.device != "cpu":
+        yield Finding(
+            "Device",
+            "warning",
+            f"{device.kind}; the driver shows {idle_gpus} GPUs, and this onnxruntime uses none",
+            "Install requirements/gpu.txt in place of cpu.txt, or set PAGEFLEET_DEVICE=cpu.",
+        )
+    else:
+        yield Finding("Device", "ok", f"{device.kind}; GPUs in use: {gpu_count}")
 
 
 def check_limits(settings: OcrSettings) -> Iterator[Finding]:

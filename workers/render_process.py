@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 from workers.ocr.errors import RenderChildError
 
 _BYTES_PER_PIXEL: Final = 3
-_MAX_ANSWER_BYTES: Final = 64 * 1024
+# A page's text with a place for each word; 60,000 characters that are a word each need 3 MB.
+_MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
 _READY_TIMEOUT_S: Final = 60.0
 # A page buffer above it is given back to the system after each page, so that one huge page does
 # not stay resident for the life of the slot. An A4 page at 300 dpi has 26 MB.
@@ -148,7 +150,7 @@ class RenderProcess:
             if not self._wait_readable():
                 self.close()
                 raise ChildOvertimeError("it took too long")
-            part = os.read(self._process.stdout.fileno(), _MAX_ANSWER_BYTES)
+            part = os.read(self._process.stdout.fileno(), _READ_BYTES)
             self._received += part
             if not part or len(self._received) > _MAX_ANSWER_BYTES:
                 raise self._died()

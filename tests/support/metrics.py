@@ -28,3 +28,8 @@ def edit_distance(left: str, right: str) -> int:
         # An insertion may follow any of the others: a running minimum along the row.
         distances = np.minimum.accumulate(best - positions) + positions
     return int(distances[-1])
+
+
+def error_rate_without_spaces(expected: str, actual: str) -> float:
+    """Return ``character_error_rate`` for scripts in which white space means nothing."""
+    return character_error_rate("".join(expected.split()), "".join(actual.split()))

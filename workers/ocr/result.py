@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from workers.ocr.geometry import Box, Quad
+from workers.ocr.modes import Route, RouteReason
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_numbers import page_number
 
@@ -76,6 +77,7 @@ class PageResult:
         blocks: in reading order; together they hold every line once.
         seconds: what the page took.
         route: how its text was had.
+        route_reason: why on that route.
     """
 
     page_index: int
@@ -89,7 +91,8 @@ class PageResult:
     lines: tuple[TextLine, ...]
     blocks: tuple[Block, ...]
     seconds: StageSeconds = field(default_factory=StageSeconds)
-    route: str = "ocr"
+    route: Route = "ocr"
+    route_reason: RouteReason = "mode"
 
     @property
     def is_truncated(self) -> bool:
@@ -119,6 +122,7 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "page_number": page_number(outcome.page_index),
         "state": "ok",
         "route": outcome.route,
+        "route_reason": outcome.route_reason,
         "width_px": outcome.width_px,
         "height_px": outcome.height_px,
         "dpi": round(outcome.dpi, 2),

@@ -101,16 +101,17 @@ def test_data_and_address_survive_a_restart(made: type[ChildServer], folder: Pat
 
 
 @pytest.mark.parametrize("made", SERVERS)
-def test_data_survive_a_kill_and_the_same_server_comes_back(
+def test_data_survive_a_kill_and_the_server_comes_back_at_its_address(
     made: type[ChildServer], folder: Path
 ) -> None:
     with running(made(folder)) as server:
         write(server)
-        first_pid = server.pid
+        first_pid, first_ports = server.pid, server.ports
         server.kill()
         server.restart(READY_TIMEOUT_S)
 
         assert server.pid != first_pid
+        assert server.ports == first_ports
         assert read(server) == b"value"
 
 
@@ -134,6 +135,23 @@ def test_a_server_moves_when_its_ports_were_taken(made: type[ChildServer], folde
 
     with socket.create_server(("127.0.0.1", taken[0])), running(made(folder)) as server:
         assert server.port != taken[0]
+
+
+@pytest.mark.parametrize("made", SERVERS)
+def test_a_server_whose_port_is_taken_after_a_crash_waits_for_it(
+    made: type[ChildServer], folder: Path
+) -> None:
+    with running(made(folder)) as server:
+        first_ports = server.ports
+        server.kill()
+        with socket.create_server(("127.0.0.1", server.port)):
+            with pytest.raises(ServerStartError, match="another process listens"):
+                server.restart(READY_TIMEOUT_S)
+            ports_meanwhile = server.ports
+
+        server.restart(READY_TIMEOUT_S)
+
+        assert (ports_meanwhile, server.ports) == (first_ports, first_ports)
 
 
 class UnluckyValkey(Valkey):

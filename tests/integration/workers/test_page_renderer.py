@@ -27,7 +27,8 @@ from workers.ocr.errors import (
     UnreadableDocumentError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import DocumentInfo, PageRenderer, RenderLimits
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
@@ -50,8 +51,8 @@ def written(folder: Path, content: bytes, name: str = "document.pdf") -> Path:
     return folder / name
 
 
-def grey_of(outcome: PageImage | PageFailure) -> int:
-    assert isinstance(outcome, PageImage)
+def grey_of(outcome: RenderedPage | PageFailure) -> int:
+    assert isinstance(outcome, RenderedPage)
     return int(outcome.pixels.mean())
 
 
@@ -248,10 +249,10 @@ def test_a_page_over_the_pixel_cap_is_a_failure_of_that_page(tmp_path: Path) -> 
         renderer.open(path)
         first, second, third = renderer.pages(range(3), dpi=72)
 
-    assert isinstance(first, PageImage)
+    assert isinstance(first, RenderedPage)
     assert isinstance(second, PageFailure)
     assert (second.page_index, second.code) == (1, PageTooLargeError.code)
-    assert isinstance(third, PageImage)
+    assert isinstance(third, RenderedPage)
 
 
 def test_a_page_over_time_is_ended_and_the_next_one_works(tmp_path: Path) -> None:
@@ -471,7 +472,7 @@ def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
     )
     child.ask({"op": "open", "path": str(path), "password": None}, timeout_s=30)
     child.receive()
-    child.ask({"op": "render", "page_index": 1, "dpi": 72}, timeout_s=0.1)
+    child.ask({"op": "render", "page_index": 1, "dpi": 72, "mode": "ocr"}, timeout_s=0.1)
 
     assert wait_for_end(child.pid, timeout_s=30)
     with pytest.raises(ChildOvertimeError):
