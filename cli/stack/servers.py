@@ -76,8 +76,14 @@ class ChildServer(ABC):
         Raises:
             FolderLockedError: another stack uses the folder.
             WheelMissingError: the server is not installed.
-            ServerStartError: its data folder could not be made.
+            ServerStartError: its data folder could not be made, or it cannot be run.
         """
+        try:
+            self._start()
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be started: {error}") from error
+
+    def _start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock.acquire()
         try:
@@ -205,4 +211,7 @@ class ChildServer(ABC):
             orphan_signal=self.orphan_signal,
             inherited=self._inherited(),
         )
-        self._process = ChildProcess(command, self._leash)
+        try:
+            self._process = ChildProcess(command, self._leash)
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be run: {error}") from error

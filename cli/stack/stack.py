@@ -2,7 +2,6 @@
 
 import base64
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cli.stack.child_process import run_to_end
 from cli.stack.errors import ServerStartError, StackStoppedError
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
@@ -259,14 +259,11 @@ def _api_key(file: Path, plan: StackPlan) -> str:
     """Return the home's key; it is made once, as the database keeps only its hash."""
     if file.exists():
         return file.read_text("utf-8").strip()
-    made = subprocess.run(  # noqa: S603 - no shell, and our own arguments
+    made = run_to_end(
         plan.key_argv or [],
-        env=plan.environment,
-        cwd=plan.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_KEY_TIMEOUT_S,
+        environment=plan.environment,
+        timeout_s=_KEY_TIMEOUT_S,
+        folder=plan.folder,
     )
     if made.returncode != 0:
         raise ServerStartError(f"no API key could be made:\n{made.stderr}")

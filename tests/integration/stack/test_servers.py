@@ -245,6 +245,49 @@ def test_a_server_that_cannot_start_says_why(folder: Path, leash: Leash) -> None
     server.stop()
 
 
+class MissingProgram(Valkey):
+    """Its program was taken away, as by an upgrade of the wheel."""
+
+    is_there = True
+
+    def _argv(self) -> Sequence[str]:
+        return super()._argv() if self.is_there else [str(self._folder / "no-such-program")]
+
+
+def test_a_server_whose_program_is_gone_does_not_start_and_says_so(folder: Path) -> None:
+    with running(MissingProgram(folder)) as server:
+        server.kill()
+        server.is_there = False
+        with pytest.raises(ServerStartError, match="cannot be run"):
+            server.restart(READY_TIMEOUT_S)
+
+        server.is_there = True
+        server.restart(READY_TIMEOUT_S)
+
+        assert server.exit_code() is None
+
+
+class SlowClients(Postgres):
+    """The first client that asks whether it is ready takes too long, as on a busy machine."""
+
+    slow_clients = 1
+
+    def _program(self, name: str) -> str:
+        if name == "psql" and self.slow_clients:
+            self.slow_clients -= 1
+            slow = self._folder / "slow-psql"
+            slow.write_text("#!/bin/sh\nexec sleep 60\n")
+            slow.chmod(0o755)
+            return str(slow)
+        return super()._program(name)
+
+
+def test_a_database_whose_clients_are_slow_is_asked_again(folder: Path) -> None:
+    with running(SlowClients(folder, client_timeout_s=4)) as server:
+        assert server.slow_clients == 0
+        assert server.exit_code() is None
+
+
 def test_servers_end_when_their_parent_is_killed_and_start_again_at_once(folder: Path) -> None:
     with running_python(START_THEM_AND_WAIT, str(folder)) as parent:
         pids = [int(pid) for pid in read_line(parent).split()]
