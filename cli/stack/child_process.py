@@ -29,6 +29,7 @@ class ChildCommand:
         user_id: the user and group to become; None stays who we are.
         orphan_signal: what it is sent when its parent dies.
         inherited: descriptors it keeps open, besides its output.
+        umask: permissions that the files it makes do not get; -1 for ours.
     """
 
     argv: Sequence[str]
@@ -38,6 +39,7 @@ class ChildCommand:
     user_id: int | None = None
     orphan_signal: int = signal.SIGKILL
     inherited: Sequence[int] = ()
+    umask: int = -1
 
 
 class ChildProcess:
@@ -63,6 +65,7 @@ class ChildProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C goes to us; we stop children in order
                 pass_fds=command.inherited,
+                umask=command.umask,
                 user=command.user_id,
                 group=command.user_id,
                 extra_groups=None if command.user_id is None else [],

@@ -30,6 +30,7 @@ class Postgres(ChildServer):
     """
 
     name = "postgres"
+    holds_other_users_folder = True
     stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
     orphan_signal = signal.SIGQUIT  # "immediate": like a crash, but frees its shared memory
 

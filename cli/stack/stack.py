@@ -16,7 +16,7 @@ from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
 from cli.stack.postgres import Postgres
 from cli.stack.program import Program, ProgramSpec
-from cli.stack.remembered import Remembered, write_private
+from cli.stack.remembered import Remembered, make_private_folder, write_private
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.state import StackState, logs_folder, remove_stack, stack_folder, write_stack
 from cli.stack.supervisor import Supervisor
@@ -142,7 +142,7 @@ def run_stack(
         StackError: something does not start; what was started is stopped.
     """
     folder = stack_folder(home)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder, is_passable=True)
     lock = FolderLock(folder)
     lock.acquire()
     leash = Leash()
@@ -193,7 +193,7 @@ def _start(
     stop: threading.Event,
 ) -> StackState:
     folder, logs = stack_folder(home), logs_folder(home)
-    logs.mkdir(exist_ok=True)
+    make_private_folder(logs)  # file names are in them
     valkey = Valkey(folder / "valkey", log_file=logs / "valkey.log", leash=leash)
     postgres = Postgres(folder / "postgres", log_file=logs / "postgres.log", leash=leash)
     object_storage = SeaweedFS(folder / "seaweedfs", log_file=logs / "seaweedfs.log", leash=leash)

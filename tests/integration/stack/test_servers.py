@@ -1,3 +1,5 @@
+import http.client
+import os
 import socket
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from cli.stack.remembered import Remembered
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.servers import ChildServer
 from cli.stack.valkey import Valkey
+from storage.errors import ObjectNotFoundError
 from storage.s3 import S3ObjectStore
 from tests.support.processes import are_gone, read_line, running_python, wait_until
 from tests.support.services import running
@@ -201,6 +204,61 @@ def test_only_the_owner_can_read_what_holds_the_password(
 
     assert holding
     assert {stat.S_IMODE(file.stat().st_mode) for file in holding} == {0o600}
+
+
+@pytest.mark.parametrize("made", SERVERS)
+def test_nobody_else_can_read_what_a_server_keeps(made: type[ChildServer], folder: Path) -> None:
+    own_folder = folder / made.name
+    own_folder.mkdir()
+    own_folder.chmod(0o755)  # as an older version left it
+    with running(made(own_folder)) as server:
+        write(server)
+
+    kept = [path for path in own_folder.iterdir() if path != server.log_file]
+    is_root_for_postgres = made is Postgres and os.geteuid() == 0
+    assert [path for path in kept if _mode(path) & 0o077] == []
+    assert _mode(own_folder) == (0o711 if is_root_for_postgres else 0o700)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_no_port_of_the_object_storage_answers_strangers_over_http(folder: Path) -> None:
+    secret = b"a document of somebody"
+    with running(SeaweedFS(folder)) as server:
+        store = store_of(server)
+        store.ensure_bucket()
+        store.put("secret", secret, media_type="text/plain")
+        store.put("large", secret * 100_000, media_type="text/plain")  # in a volume of its own
+        answers = [
+            _ask(port, method, path)
+            for port in server.ports
+            for method, path in [
+                ("GET", "/buckets/kept/secret"),
+                ("GET", "/buckets/kept/large"),
+                ("GET", "/buckets/kept/?limit=10"),
+                ("GET", "/kept/secret"),
+                ("POST", "/buckets/kept/planted"),
+            ]
+        ]
+
+        assert store.get("secret") == secret
+        with pytest.raises(ObjectNotFoundError):
+            store.get("planted")
+    assert [answer for answer in answers if secret in answer or b"large" in answer] == []
+
+
+def _ask(port: int, method: str, path: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request(method, path, body=b"x" if method == "POST" else None)
+        answer = connection.getresponse()
+        return answer.read() if answer.status < 300 else b""
+    except (OSError, http.client.HTTPException):
+        return b""  # a port that speaks something else
+    finally:
+        connection.close()
 
 
 def test_no_password_is_on_a_command_line(
