@@ -1,14 +1,33 @@
 """Where commands write: results to standard output, everything else to standard error."""
 
+import codecs
+import io
 import json
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from cli.errors import CommandError
+
+
+def set_up_streams() -> None:
+    """Let every text be written: what a stream's encoding lacks becomes an escape.
+
+    A file name need not be UTF-8, and with ``LANG=C`` standard output may be ASCII; neither is a
+    reason not to read the other files.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def shown(path: Path | str) -> str:
+    """Return a file's name for people and JSON; a byte in it that is no UTF-8 becomes U+FFFD."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def output() -> Console:
@@ -25,8 +44,9 @@ def notices() -> Console:
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """Return one record for machines, on one line."""
-    return json.dumps(record, ensure_ascii=False)
+    """Return one record for machines, on one line, in characters that standard output takes."""
+    is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    return json.dumps(record, ensure_ascii=not is_utf8)
 
 
 def print_json_line(record: dict[str, Any]) -> None:
