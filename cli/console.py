@@ -4,14 +4,28 @@ import codecs
 import io
 import json
 import logging
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from cli.errors import CommandError
+
+
+class _LastingConsole(Console):
+    """Goes on when its reader has gone: ``up | head -1`` must not end the stack."""
+
+    def on_broken_pipe(self) -> None:
+        _discard(self.file)
+
+
+def _discard(stream: IO[str]) -> None:
+    """Send what is still written to a stream nowhere."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def set_up_streams() -> None:
@@ -35,12 +49,12 @@ def output() -> Console:
 
     Made for each use, because tests and pipes exchange the stream.
     """
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    return _LastingConsole(file=sys.stdout, highlight=False, soft_wrap=True)
 
 
 def notices() -> Console:
     """Return the console for progress, warnings and errors."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    return _LastingConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
 def json_line(record: dict[str, Any]) -> str:
@@ -51,8 +65,16 @@ def json_line(record: dict[str, Any]) -> str:
 
 def print_json_line(record: dict[str, Any]) -> None:
     """Write one record for machines, and let a reading pipe have it at once."""
-    sys.stdout.write(json_line(record) + "\n")
-    sys.stdout.flush()
+    write_line(json_line(record))
+
+
+def write_line(line: str) -> None:
+    """Write a line to standard output as it is, and let a reading pipe have it at once."""
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
 
 
 def quiet_logs() -> None:

@@ -66,6 +66,8 @@ class _Visitor(threading.Thread):
             show_outcomes(self.outcomes, self._state)
         except CommandError as error:
             self.error = error
+        except OSError as error:
+            self.error = CommandError(f"the samples cannot be written: {error}")
         finally:
             if self._exit_when_done or not self.outcomes:
                 self._stop.set()
