@@ -110,7 +110,12 @@ def check_models(settings: OcrSettings) -> Iterator[Finding]:
     try:
         bundle = open_profile(settings.profile, settings.models_dir)
     except OcrError as error:
-        yield Finding("Models", "failed", str(error), "docs/models.md tells how to get models.")
+        yield Finding(
+            "Models",
+            "failed",
+            str(error),
+            "`pagefleet models fetch` gets the missing ones; docs/models.md tells about your own.",
+        )
     else:
         yield Finding("Models", "ok", f"{bundle.model_version} in {bundle.models_dir}")
 
