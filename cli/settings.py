@@ -21,23 +21,34 @@ S = TypeVar("S", bound=CheckedSettings)
 class ClientSettings(CheckedSettings):
     """Where ``status`` finds the API when no option says so."""
 
-    client_api_url: str | None = None
-    client_api_key: SecretStr | None = None
+    client_api_url: str | None = Field(
+        default=None,
+        description="address of the API for `pagefleet status`; none: the running stack's",
+    )
+    client_api_key: SecretStr | None = Field(
+        default=None, description="key for that API; none: the running stack's"
+    )
 
 
 class DatabaseSettings(CheckedSettings):
     """What ``migrate`` and ``keys`` need: one server of all."""
 
-    database_url: SecretStr
+    database_url: SecretStr = Field(
+        description="Postgres, as `postgresql://user:password@host:port/database`"
+    )
 
 
 class FlowerSettings(CheckedSettings):
     """How Flower listens and who may read it."""
 
-    flower_host: str = "127.0.0.1"
-    flower_port: int = Field(default=5555, ge=1, le=65_535)
-    flower_user: str = Field(default="pagefleet", pattern=r"^[^:,]+$")
-    flower_password: SecretStr = Field(min_length=8)
+    flower_host: str = Field(default="127.0.0.1", description="address that Flower listens on")
+    flower_port: int = Field(
+        default=5555, ge=1, le=65_535, description="port that Flower listens on"
+    )
+    flower_user: str = Field(
+        default="pagefleet", pattern=r"^[^:,]+$", description="who may look; no colon and no comma"
+    )
+    flower_password: SecretStr = Field(min_length=8, description="8 characters or more, no comma")
 
     @field_validator("flower_password")
     @classmethod

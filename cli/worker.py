@@ -39,21 +39,48 @@ def worker(
 ) -> None:
     """Work on queued documents until stopped; SIGTERM lets running tasks end first."""
     from cli.settings import become, load_settings
+    from workers.celeryconfig import RECOGNIZE_QUEUE
     from workers.devices import count_gpus
+    from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
     chosen = _known_queues(queues)
     settings = load_settings(WorkerSettings)
+    configure_logging(settings.log_level)
+    gpu_count = count_gpus()
+    if RECOGNIZE_QUEUE in chosen:
+        require_recognition(settings, gpu_count=gpu_count)
     become(
         worker_command(
             chosen,
-            slots=slots or default_slots(settings, chosen, gpu_count=count_gpus()),
+            slots=slots or default_slots(settings, chosen, gpu_count=gpu_count),
             name=name or f"{'+'.join(chosen)}@%h",
             log_level=settings.log_level,
         ),
         # Pool children read it to build what their queues need, and no more.
         environment={"PAGEFLEET_WORKER_QUEUES": ",".join(chosen), **_ENVIRONMENT},
     )
+
+
+def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:
+    """Look for the device and the models before Celery takes over.
+
+    Its pool would start children for ever, and each would take a task and fail.
+
+    Raises:
+        CommandError: a required GPU or a model is missing or wrong.
+    """
+    from workers.devices import choose_device
+    from workers.ocr.bundle import load_bundle
+    from workers.ocr.errors import OcrError
+
+    try:
+        choose_device(settings.device, slot=0, gpu_count=gpu_count)
+        load_bundle(settings.models_dir, settings.models_bundle)
+    except OcrError as error:
+        raise CommandError(
+            str(error), "`pagefleet doctor` looks for the cause.", exit_code=EXIT_USAGE
+        ) from error
 
 
 def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) -> list[str]:

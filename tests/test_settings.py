@@ -126,6 +126,16 @@ def test_an_unknown_variable_is_an_error(environment: pytest.MonkeyPatch) -> Non
         read_settings(WorkerSettings)
 
 
+@pytest.mark.parametrize("name", ["PAGEFLEET_STACK_HOME", "PAGEFLEET_TEST_DEVICE"])
+def test_a_variable_that_nobody_reads_is_an_error(
+    environment: pytest.MonkeyPatch, name: str
+) -> None:
+    environment.setenv(name, "4")
+
+    with pytest.raises(SettingsError, match=f"{name} is not a setting"):
+        read_settings(OcrSettings)
+
+
 def test_all_problems_are_listed_at_once(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("PAGEFLEET_CHUNK_PAGE", "4")
     environment.setenv("PAGEFLEET_SLOTS", "many")
