@@ -22,6 +22,10 @@ class ApiSettings(WorkerSettings):
     api_key_cache_s: float = Field(default=10, ge=0, le=30)
     api_database_pool_size: int = Field(default=4, ge=1, le=64)
     api_storage_threads: int = Field(default=16, ge=1, le=512)
+    api_max_uploads: int = Field(default=32, ge=1, le=10_000, description="at the same time")
+    api_upload_idle_s: float = Field(default=60, gt=0, description="without a byte, then refused")
+    # 32 uploads at once over a line of 1 Mbit/s have four times as much each.
+    api_upload_min_bytes_per_s: float = Field(default=1_000, ge=0, description="0: no least rate")
     api_shutdown_s: int = Field(default=30, ge=1)
 
     @model_validator(mode="after")

@@ -24,9 +24,14 @@ def notices() -> Console:
     return Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
+def json_line(record: dict[str, Any]) -> str:
+    """Return one record for machines, on one line."""
+    return json.dumps(record, ensure_ascii=False)
+
+
 def print_json_line(record: dict[str, Any]) -> None:
-    """Write one record for machines, on one line, and let a reading pipe have it at once."""
-    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    """Write one record for machines, and let a reading pipe have it at once."""
+    sys.stdout.write(json_line(record) + "\n")
     sys.stdout.flush()
 
 

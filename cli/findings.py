@@ -110,19 +110,21 @@ def check_models(settings: OcrSettings) -> Iterator[Finding]:
     try:
         bundle = open_profile(settings.profile, settings.models_dir)
     except OcrError as error:
-        yield Finding("Models", "failed", str(error), "docs/models.md tells how to get models.")
+        remedy = "Run `pagefleet models fetch`; docs/models.md has other profiles and own models."
+        yield Finding("Models", "failed", str(error), remedy)
     else:
         yield Finding("Models", "ok", f"{bundle.model_version} in {bundle.models_dir}")
 
 
 def check_device(settings: OcrSettings) -> Iterator[Finding]:
     """Load a model on the device that the settings ask for."""
-    from workers.devices import choose_device, count_gpus, pin
+    from workers.devices import choose_device, count_driver_gpus, count_gpus, pin
     from workers.ocr.errors import OcrError
     from workers.ocr.inference import OnnxSession
     from workers.ocr.profiles import find_profile
 
     gpu_count = count_gpus()
+    idle_gpus = count_driver_gpus() - gpu_count
     try:
         device = choose_device(settings.device, slot=0, gpu_count=gpu_count)
         pin(device)
@@ -137,7 +139,15 @@ def check_device(settings: OcrSettings) -> Iterator[Finding]:
             " that serves CUDA 13.",
         )
         return
-    yield Finding("Device", "ok", f"{device.kind}; GPUs seen: {gpu_count}")
+    if idle_gpus and settings.device != "cpu":
+        yield Finding(
+            "Device",
+            "warning",
+            f"{device.kind}; the driver shows {idle_gpus} GPUs, and this onnxruntime uses none",
+            "Install requirements/gpu.txt in place of cpu.txt, or set PAGEFLEET_DEVICE=cpu.",
+        )
+    else:
+        yield Finding("Device", "ok", f"{device.kind}; GPUs in use: {gpu_count}")
 
 
 def check_limits(settings: OcrSettings) -> Iterator[Finding]:

@@ -36,6 +36,14 @@ class Bar:
             return
         self._progress.update(self._task, description=escape(label), completed=done, total=total)
 
+    def print_result(self, line: str) -> None:
+        """Write a line to standard output; above the bar where both go to one terminal."""
+        if self._progress is not None and sys.stdout.isatty():
+            self._progress.console.print(escape(line))
+        else:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
     def print(self, line: str) -> None:
         """Write a line to standard error, above the bar where there is one."""
         console = notices() if self._progress is None else self._progress.console

@@ -1,13 +1,12 @@
 """The one place where the command line reads its environment."""
 
-import json
 import os
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
+from cli.stack.state import read_stack
 from workers.settings import (
     FOREIGN_PREFIXES,
     CheckedSettings,
@@ -72,6 +71,11 @@ def is_worker_configured() -> bool:
     )
 
 
+def own_environment() -> dict[str, str]:
+    """Return this process's environment, for programs that are to have the same settings."""
+    return dict(os.environ)
+
+
 def become(command: list[str], *, environment: dict[str, str]) -> None:
     """Replace this process by ``command``, so that signals reach it; never returns.
 
@@ -96,15 +100,10 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key
-    return _find_stack(home_dir(), key)
-
-
-def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
-    try:
-        running = json.loads((home / "stack.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    running = read_stack(home_dir())
+    if running is None:
         return None, key
-    return running["api_url"], key or running["api_key"]
+    return running.api_url, key or running.api_key
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

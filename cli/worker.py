@@ -39,6 +39,7 @@ def worker(
 ) -> None:
     """Work on queued documents until stopped; SIGTERM lets running tasks end first."""
     from cli.settings import become, load_settings
+    from workers.devices import count_gpus
     from workers.settings import WorkerSettings
 
     chosen = _known_queues(queues)
@@ -46,7 +47,7 @@ def worker(
     become(
         worker_command(
             chosen,
-            slots=slots or default_slots(settings, chosen),
+            slots=slots or default_slots(settings, chosen, gpu_count=count_gpus()),
             name=name or f"{'+'.join(chosen)}@%h",
             log_level=settings.log_level,
         ),
@@ -70,17 +71,15 @@ def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) 
     ]
 
 
-def default_slots(settings: "WorkerSettings", queues: list[str]) -> int:
+def default_slots(settings: "WorkerSettings", queues: list[str], *, gpu_count: int) -> int:
     """Return how many tasks a worker runs at a time when nobody chose."""
     from workers.celeryconfig import RECOGNIZE_QUEUE
-    from workers.devices import count_gpus
 
     if settings.slots:
         return settings.slots
     if RECOGNIZE_QUEUE not in queues:
         return _WAITING_SLOTS
-    gpu_count = 0 if settings.device == "cpu" else count_gpus()
-    return gpu_count or len(os.sched_getaffinity(0))
+    return (settings.device != "cpu" and gpu_count) or len(os.sched_getaffinity(0))
 
 
 def _known_queues(listed: str) -> list[str]:

@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from workers.app import app
 from workers.celeryconfig import ASSEMBLE_TASK, RECOGNIZE_TASK, SPLIT_TASK
+from workers.ocr.page_numbers import page_number
 
 
 class DispatchError(Exception):
@@ -86,11 +87,11 @@ def check() -> None:
 
 
 def _chunk_signature(chunk: ChunkMessage) -> Signature[object]:
-    pages = f"{chunk.page_start + 1}-{chunk.page_stop}"
+    first, last = page_number(chunk.page_start), page_number(chunk.page_stop - 1)
     return _signature(
         RECOGNIZE_TASK,
         chunk.chunk_id,
-        argsrepr=f"('doc={chunk.document_id}', 'pages={pages}')",
+        argsrepr=f"('doc={chunk.document_id}', 'pages={first}-{last}')",
     )
 
 

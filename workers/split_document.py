@@ -10,7 +10,7 @@ from db import documents
 from db.documents import DocumentClaim, PlannedChunk
 from db.engine import Transaction
 from db.ids import new_id
-from workers import dispatch, failures, lease
+from workers import claimed_work, dispatch
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -44,25 +44,8 @@ def split_document(
         return 0
     claim = source.claim
 
-    def put_back(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.put_back(
-                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
-            )
-
-    def fail(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.fail(session, claim, code=failure.code, detail=failure.sentence)
-
-    def renew() -> None:
-        with transaction() as session:
-            documents.renew(session, claim, lease_s=rules.lease_s)
-
     page_count = 0
-    with (
-        failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, lease_s=rules.lease_s),
-    ):
+    with claimed_work.held(claim, documents, transaction=transaction, rules=rules):
         path = source_file.fetch(document_id, sha256=source.sha256)
         page_count = renderer.open(path).page_count
         chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
@@ -101,6 +84,7 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
         if claim is None:
             log.info("split skipped", document_id=str(document_id))
             return None
+        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
         return _Source(claim, documents.get(session, document_id).sha256)
 
 
@@ -112,4 +96,4 @@ def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> None:
     try:
         dispatch.send_chord(claim.document_id, claim.generation, messages)
     except DispatchError:
-        log.warning("chord not sent", document_id=str(claim.document_id))
+        log.warning("chord not sent")

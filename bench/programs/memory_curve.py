@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.process_usage import resident_bytes
 from bench.programs.pagefleet import open_core
 from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import PageReader
 
 _DPI = 200
 
@@ -26,12 +27,13 @@ def main() -> None:
     parser.add_argument("documents", nargs="+", type=Path)
     arguments = parser.parse_args()
     engine, renderer = open_core(profile=arguments.profile, device=arguments.device)
+    reader = PageReader(engine)
     started = time.monotonic()
     done = failed = 0
     with renderer:
         for document in itertools.cycle(arguments.documents):
             wanted = range(min(renderer.open(document).page_count, arguments.pages - done))
-            for outcome in engine.read_pages(renderer.pages(wanted, dpi=_DPI)):
+            for outcome in reader.read_pages(renderer.pages(wanted, dpi=_DPI)):
                 done += 1
                 failed += isinstance(outcome, PageFailure)
                 if done % arguments.every == 0 or done == arguments.pages:

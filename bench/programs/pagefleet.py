@@ -1,8 +1,9 @@
 """This core, as a worker's slot has it: a renderer in a child, an engine, pages in a stream."""
 
 import argparse
+import itertools
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,7 +14,9 @@ from workers.engine_setup import make_engine, render_limits
 from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import PageReader
+from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json, page_text
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, read_settings
@@ -51,27 +54,33 @@ def open_reader(
     except ValidationError as error:
         raise SystemExit(f"this version has no route {route!r}") from error
     engine, renderer = open_core(profile=profile, device=device, threads=threads, slot=slot)
+    reader = PageReader(engine)
 
     def read(pages: Sequence[PageRequest]) -> Iterator[PageAnswer]:
-        images = stream_pages(renderer, pages, dpi=options.dpi)
-        for page, outcome in zip(pages, engine.read_pages(images), strict=True):
+        rendered = stream_pages(renderer, pages, options)
+        for page, outcome in zip(pages, reader.read_pages(rendered), strict=True):
             yield _answer(page, outcome)
 
     return f"Pagefleet {engine.model_version}, route {route}", read
 
 
 def stream_pages(
-    renderer: PageRenderer, pages: Sequence[PageRequest], *, dpi: float
-) -> Iterator[PageImage | PageFailure]:
-    """Render pages of many documents one after the other, so that the engine sees one stream."""
-    for source, group in groupby(pages, key=lambda page: page.source):
+    renderer: PageRenderer, pages: Sequence[PageRequest], options: OcrOptions
+) -> Iterator[RenderedPage | PageFailure]:
+    """Render pages of many documents one after the other, so that the engine sees one stream.
+
+    A page's index becomes its position in the stream: no two of one index may be under way.
+    """
+    position = itertools.count()
+    for source, group in itertools.groupby(pages, key=lambda page: page.source):
         indexes = [page.page_index for page in group]
         try:
             renderer.open(Path(source))
         except (DocumentError, OSError) as error:
-            yield from (PageFailure(index, "damaged", str(error)) for index in indexes)
+            yield from (PageFailure(next(position), "damaged", str(error)) for _ in indexes)
             continue
-        yield from renderer.pages(indexes, dpi=dpi)
+        for page in renderer.pages(indexes, dpi=options.dpi, mode=options.mode):
+            yield replace(page, page_index=next(position))
 
 
 def _answer(page: PageRequest, outcome: PageResult | PageFailure) -> PageAnswer:

@@ -51,6 +51,7 @@ class ChildProcess:
 
     def __init__(self, command: ChildCommand, leash: Leash | None = None) -> None:
         self._leash = leash
+        self._is_asked_to_stop = False
         with command.log_file.open("ab") as log_file:
             self._process = subprocess.Popen(  # noqa: S603 - no shell, and our own arguments
                 command.argv,
@@ -86,8 +87,13 @@ class ChildProcess:
             return None
 
     def ask_to_stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """Signal the child alone: a worker ends its own pool in order, or not at all."""
-        self._process.send_signal(signal_number)
+        """Signal the child alone, once: it ends its own children in order, or not at all.
+
+        A second signal would tell a worker not to wait for its tasks any longer.
+        """
+        if not self._is_asked_to_stop:
+            self._is_asked_to_stop = True
+            self._process.send_signal(signal_number)
 
     def stop(self, *, signal_number: int = signal.SIGTERM, grace_s: float) -> None:
         """Ask it to stop, wait, and kill what is left of its group."""

@@ -78,6 +78,7 @@ class SeaweedFS(ChildServer):
             # their number follows from the free disk, and a small disk has too few.
             "-master.volumeSizeLimitMB=1024",
             "-volume.max=10000",
+            "-volume.preStopSeconds=0",  # that is for other servers to notice, and there are none
         ]
 
     def _is_ready(self) -> bool:
@@ -94,17 +95,16 @@ class SeaweedFS(ChildServer):
 
     def stop(self, grace_s: float = 10.0) -> None:
         super().stop(grace_s)
-        for port in self.ports:
-            for left in _sockets_of(port):
-                with suppress(OSError):  # another user's, who took the port since
-                    left.unlink()
+        _remove_left_sockets(self.ports)
 
     def _choose_ports(self, preferred: Sequence[int]) -> Sequence[int]:
+        # A weed that was killed left them, and a new one would refuse to start on its ports.
+        _remove_left_sockets(preferred)
         while True:
             *ports, admin_port = free_ports(self.port_count - 1, preferred=preferred[:-1])
             grpc_port = admin_port + _ADMIN_GRPC_OFFSET
             is_usable = grpc_port <= _HIGHEST_PORT and grpc_port not in ports and is_free(grpc_port)
-            # A socket file there was left by a killed weed, perhaps another user's.
+            # A socket file that is still there is another user's.
             if is_usable and not any(map(_sockets_of, [*ports, admin_port, grpc_port])):
                 return [*ports, admin_port, grpc_port]
             preferred = ()
@@ -115,6 +115,14 @@ class SeaweedFS(ChildServer):
 
 def _sockets_of(port: int) -> list[Path]:
     return list(_SOCKETS.glob(f"seaweedfs-*-{port}.sock"))
+
+
+def _remove_left_sockets(ports: Sequence[int]) -> None:
+    """Remove the sockets of ports on which nobody listens; where somebody does, they are in use."""
+    for port in filter(is_free, ports):
+        for left in _sockets_of(port):
+            with suppress(OSError):  # another user's
+                left.unlink()
 
 
 def _binary() -> Path:

@@ -117,23 +117,49 @@ class GoldenPage(_Manifest):
     text: str = Field(min_length=1)
 
 
+class OrientationModel(_Manifest):
+    """The classifier of page orientation.
+
+    Attributes:
+        file: the ONNX file.
+        input_side_px: height and width of its input.
+        mean: of each channel in the order that the model reads (BGR), of pixels in [0, 1].
+        std: likewise.
+        sure_from: from this probability on an answer "upright" is believed without a look at the
+            text.
+    """
+
+    file: BundleFile
+    input_side_px: int = Field(gt=0)
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    sure_from: Fraction
+
+
 class BundleManifest(_Manifest):
-    """All that is known about a bundle without its files."""
+    """All that is known about a bundle without its files.
+
+    A bundle without an orientation model reads every page as it stands.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
     detection: DetectionModel
     recognition: RecognitionModel
+    orientation: OrientationModel | None = None
     golden: GoldenPage | None = None
     license_files: tuple[BundleFile, ...] = ()
 
     @property
     def model_files(self) -> tuple[BundleFile, ...]:
         """The files without which nothing is recognized."""
-        charset_file = self.recognition.charset_file
+        optional = (
+            self.recognition.charset_file,
+            None if self.orientation is None else self.orientation.file,
+        )
         return (
             self.detection.file,
             self.recognition.file,
-            *(() if charset_file is None else (charset_file,)),
+            *(file for file in optional if file is not None),
         )
 
     @property
@@ -174,6 +200,11 @@ class ModelBundle:
     @property
     def recognition_path(self) -> Path:
         return self.models_dir / self.manifest.recognition.file.name
+
+    @property
+    def orientation_path(self) -> Path | None:
+        model = self.manifest.orientation
+        return None if model is None else self.models_dir / model.file.name
 
 
 def read_manifest(name: str = DEFAULT_BUNDLE) -> BundleManifest:

@@ -6,6 +6,7 @@ told apart by message, because their classes changed between versions.
 """
 
 import contextlib
+import importlib.util
 import json
 import re
 import tempfile
@@ -61,6 +62,8 @@ _POISONED: Final = re.compile(
     r"|misaligned address"
     r"|uncorrectable ECC"
 )
+# Of the file in which a distribution of onnxruntime says what it is.
+_BUILT_FOR_CUDA: Final = re.compile(r"^(package_name = .*-gpu|cuda_version = )", re.MULTILINE)
 
 
 class Session(Protocol):
@@ -134,6 +137,26 @@ class OnnxSession:
                 [self._output_name], {self._input_name: batch}
             )[0]
         return output
+
+
+def available_devices(package_folder: Path | None = None) -> frozenset[Device]:
+    """Return what the installed runtime is built for; it is not imported for that.
+
+    Whoever asks has not pinned a device yet, and the import would look at all of them.
+
+    Args:
+        package_folder: of the package ``onnxruntime``; None looks for it.
+    """
+    if package_folder is None:
+        found = importlib.util.find_spec("onnxruntime")
+        if found is None or found.origin is None:
+            return frozenset()
+        package_folder = Path(found.origin).parent
+    # Each distribution writes down here what it was built with; with both installed, the one
+    # that came last has overwritten the other's library and this file alike.
+    built = package_folder / "capi" / "build_and_package_info.py"
+    is_for_gpus = built.is_file() and _BUILT_FOR_CUDA.search(built.read_text("utf-8")) is not None
+    return frozenset({"cpu", "cuda"} if is_for_gpus else {"cpu"})
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:

@@ -25,7 +25,9 @@ def fake(name: str, *options: str, processes: int = 1) -> Contender:
 
 def document(folder: Path, name: str, *, true_text: str, read_text: str) -> CorpusFile:
     path = folder / f"{name}.png"
-    Image.new("L", (200, 100), 255).save(path)
+    image = Image.new("L", (200, 100), 255)
+    image.paste(0, (20, 40, 180, 60))  # without ink it would be nobody's page
+    image.save(path)
     path.with_suffix(".read.txt").write_text(read_text)
     return CorpusFile(path, path.name, "scan", "en", (true_text,))
 
@@ -67,6 +69,16 @@ def test_a_page_that_a_program_fails_on_counts_as_read_empty(
     (figures,) = compare_among([fake("one")], pages, pages_per_round=1)
 
     assert (figures["pages_failed"], figures["cer"], figures["f1"]) == (1, 1.0, 0.0)
+
+
+def test_a_page_taken_for_blank_against_its_text_ends_the_benchmark(
+    tmp_path: Path, renderer: PageRenderer
+) -> None:
+    file = document(tmp_path, "white", true_text="one two", read_text="")
+    Image.new("L", (200, 100), 255).save(file.path)
+
+    with pytest.raises(BenchError, match="has no ink"):
+        write_pages([file], tmp_path, renderer, dpi=200, max_pages=0, on_file=lambda _file: None)
 
 
 def test_a_program_that_cannot_start_is_told_with_its_last_words() -> None:

@@ -11,7 +11,8 @@ import pytest
 from tests.support.corpus import corpus_files, require_corpus
 from tests.support.pdf_files import grey_pages
 from workers.ocr.errors import DocumentError, PageError
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import PageRenderer, RenderLimits
 
 LIMITS = RenderLimits(page_timeout_s=20, open_timeout_s=20)
@@ -70,7 +71,7 @@ def codes_of(renderer: PageRenderer, path: Path) -> str | list[str]:
     return [outcome.code if isinstance(outcome, PageFailure) else "ok" for outcome in outcomes]
 
 
-def first_page(renderer: PageRenderer, name: str, *, page_index: int = 0) -> PageImage:
+def first_page(renderer: PageRenderer, name: str, *, page_index: int = 0) -> RenderedPage:
     renderer.open(require_corpus(name))
     return renderer.render(page_index, dpi=200)
 
