@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.corpus import CorpusFile
-from bench.errors import BenchError
 from bench.programs.answering import PageRequest
 from workers.ocr.page_image import PageFailure
 from workers.page_renderer import PageRenderer
@@ -49,9 +48,6 @@ def write_pages(
         dpi: of PDF pages.
         max_pages: of each document; 0 for all.
         on_file: told each document before it is rendered.
-
-    Raises:
-        BenchError: a page with a true text was taken for blank, so that nobody could read it.
     """
     pages: list[BenchPage] = []
     for file in files:
@@ -60,10 +56,6 @@ def write_pages(
         wanted = range(min(count, len(file.page_texts), max_pages or count))
         for rendered in renderer.pages(wanted, dpi=dpi, mode="ocr"):
             if isinstance(rendered, PageFailure):
-                continue
-            if rendered.pixels is None:
-                if file.page_texts[rendered.page_index].strip():
-                    raise BenchError(f"{file.name}: page index {rendered.page_index} has no ink")
                 continue
             image = rendered.image
             path = folder / f"{len(pages):05}.bmp"

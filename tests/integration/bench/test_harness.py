@@ -71,16 +71,6 @@ def test_a_page_that_a_program_fails_on_counts_as_read_empty(
     assert (figures["pages_failed"], figures["cer"], figures["f1"]) == (1, 1.0, 0.0)
 
 
-def test_a_page_taken_for_blank_against_its_text_ends_the_benchmark(
-    tmp_path: Path, renderer: PageRenderer
-) -> None:
-    file = document(tmp_path, "white", true_text="one two", read_text="")
-    Image.new("L", (200, 100), 255).save(file.path)
-
-    with pytest.raises(BenchError, match="has no ink"):
-        write_pages([file], tmp_path, renderer, dpi=200, max_pages=0, on_file=lambda _file: None)
-
-
 def test_a_program_that_cannot_start_is_told_with_its_last_words() -> None:
     with pytest.raises(BenchError, match="no models here"), running(fake("broken", "--broken")):
         pass
