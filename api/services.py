@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
@@ -15,6 +15,7 @@ from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
 from db.engine import Database, Transaction
+from db.states import Priority
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
 from workers import dispatch
@@ -29,13 +30,19 @@ PROBE_TIMEOUT_S = 1.0
 PROBE_CACHE_S = 2.0
 
 
+class SendSplit(Protocol):
+    """Says that a document waits; ``DispatchError`` when nobody hears it."""
+
+    def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Doors:
     """The servers that the API talks to; ``probes`` ask each of them for an answer."""
 
     transaction: Transaction
     store: ObjectStore
-    send_split: Callable[[UUID], None]
+    send_split: SendSplit
     probes: Mapping[str, Probe]
 
 

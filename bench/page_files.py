@@ -54,7 +54,7 @@ def write_pages(
         on_file(file)
         count = renderer.open(file.path).page_count
         wanted = range(min(count, len(file.page_texts), max_pages or count))
-        for rendered in renderer.pages(wanted, dpi=dpi, mode="ocr"):
+        for rendered in renderer.pages(wanted, dpi=dpi):
             if isinstance(rendered, PageFailure):
                 continue
             image = rendered.image

@@ -66,6 +66,8 @@ class _Visitor(threading.Thread):
             show_outcomes(self.outcomes, self._state)
         except CommandError as error:
             self.error = error
+        except OSError as error:
+            self.error = CommandError(f"the samples cannot be written: {error}")
         finally:
             if self._exit_when_done or not self.outcomes:
                 self._stop.set()
@@ -80,29 +82,24 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
         CommandError: the stack does not start, or the samples could not be run.
     """
     from cli.settings import own_environment
-    from cli.stack.commands import stop_on_signals
-    from cli.stack.errors import StackError
+    from cli.stack.commands import stack_errors
     from cli.stack.stack import project_plan, run_stack
+    from cli.stop_signals import stop_on_signals
 
     visitors: list[_Visitor] = []
-    with stop_on_signals() as stop:
+    with stack_errors(), stop_on_signals() as stop:
 
         def visit(state: "StackState") -> None:
             visitors.append(_Visitor(state, home, stop, exit_when_done=exit_when_done))
             visitors[0].start()
 
-        try:
-            run_stack(
-                home,
-                lambda state: project_plan(state, home=home, inherited=own_environment()),
-                report=lambda line: notices().print(line, markup=False),
-                stop=stop,
-                ready=visit,
-            )
-        except StackError as error:
-            raise CommandError(
-                str(error), "`pagefleet doctor` looks for the usual causes."
-            ) from error
+        run_stack(
+            home,
+            lambda state: project_plan(state, home=home, inherited=own_environment()),
+            report=lambda line: notices().print(line, markup=False),
+            stop=stop,
+            ready=visit,
+        )
     if not visitors:
         return []
     if visitors[0].error is not None:
@@ -118,11 +115,11 @@ def _require_models() -> None:
     """
     from cli.settings import load_settings
     from workers.ocr.errors import ModelFileError
-    from workers.ocr.profiles import require_files
+    from workers.ocr.profiles import open_profile
     from workers.settings import OcrSettings
 
     settings = load_settings(OcrSettings)
     try:
-        require_files(settings.profile, settings.models_dir)
+        open_profile(settings.profile, settings.models_dir)
     except ModelFileError as error:
         raise CommandError(str(error)) from error

@@ -110,8 +110,12 @@ def check_models(settings: OcrSettings) -> Iterator[Finding]:
     try:
         bundle = open_profile(settings.profile, settings.models_dir)
     except OcrError as error:
-        remedy = "Run `pagefleet models fetch`; docs/models.md has other profiles and own models."
-        yield Finding("Models", "failed", str(error), remedy)
+        yield Finding(
+            "Models",
+            "failed",
+            str(error),
+            "`pagefleet models fetch` gets the missing ones; docs/models.md tells about your own.",
+        )
     else:
         yield Finding("Models", "ok", f"{bundle.model_version} in {bundle.models_dir}")
 

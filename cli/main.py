@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from cli.api_server import api
 from cli.bench import app as bench
-from cli.console import output, report_error
+from cli.console import output, report_error, set_up_streams
 from cli.database import keys, migrate
 from cli.demo import demo
 from cli.doctor import doctor
@@ -50,6 +50,7 @@ app = typer.Typer(
 
 def run() -> None:
     """Run the command line; the entry point of the ``pagefleet`` script."""
+    set_up_streams()
     app(prog_name="pagefleet")
 
 

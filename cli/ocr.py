@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.console import json_line, notices, quiet_logs
+from cli.console import json_line, notices, quiet_logs, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from cli.progress import Bar, progress_bar
 
@@ -138,17 +138,17 @@ def _read(
 ) -> "FileOutcome":
     try:
         outcome = reader.read(
-            path, target, on_page=lambda done, total: bar.show(path.name, done, total)
+            path, target, on_page=lambda done, total: bar.show(shown(path.name), done, total)
         )
     except OSError as error:
         raise CommandError(
-            f"{target} cannot be written: {error.strerror or error}",
+            f"{shown(target)} cannot be written: {error.strerror or error}",
             "Choose another folder with -o DIR, or free some space.",
         ) from error
     if as_json:
         bar.print_result(json_line(outcome.as_record()))
     if outcome.error_code:
-        bar.print(f"{path}: {outcome.error_code}: {outcome.error_message}")
+        bar.print(f"{shown(path)}: {outcome.error_code}: {outcome.error_message}")
     elif not as_json:
         bar.print_result(_summary(outcome))
     return outcome
@@ -160,12 +160,15 @@ def _summary(outcome: "FileOutcome") -> str:
         pages += f", {outcome.pages_failed} of them failed"
     if outcome.truncated:
         pages += ", not all text lines were read: a page has more than the limit"
-    return f"{outcome.path}: {outcome.state}, {pages}, {outcome.seconds:.1f} s -> {outcome.output}"
+    return (
+        f"{shown(outcome.path)}: {outcome.state}, {pages}, {outcome.seconds:.1f} s"
+        f" -> {shown(outcome.output or '')}"
+    )
 
 
 def _report_skipped(found: "FoundInputs") -> None:
     if found.skipped:
-        shown = ", ".join(str(path) for path in found.skipped[:_SKIPPED_SHOWN])
+        shown = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
         more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
         notices().print(
             f"skipped, no documents by their content: {len(found.skipped)} ({shown}{more})",

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from cli.console import notices
+from cli.console import notices, write_line
 
 
 def is_terminal() -> bool:
@@ -41,8 +41,7 @@ class Bar:
         if self._progress is not None and sys.stdout.isatty():
             self._progress.console.print(escape(line))
         else:
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+            write_line(line)
 
     def print(self, line: str) -> None:
         """Write a line to standard error, above the bar where there is one."""

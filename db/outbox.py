@@ -13,7 +13,7 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.models import Chunk, Document
-from db.states import DocumentState
+from db.states import DocumentState, Priority
 
 
 class Work(StrEnum):
@@ -28,7 +28,7 @@ class Work(StrEnum):
 class DueWork:
     """A row that somebody has to be told about again; ``id`` is a document's or a chunk's.
 
-    ``attempts`` are the claims that count towards the cap.
+    ``attempts`` are the claims that count towards the cap; ``priority`` is the document's.
     """
 
     work: Work
@@ -36,6 +36,7 @@ class DueWork:
     document_id: UUID
     generation: int
     attempts: int
+    priority: Priority
     page_start: int = 0
     page_stop: int = 0
 
@@ -65,6 +66,7 @@ def take_due_documents(session: Session, *, limit: int, backoff_s: float) -> lis
             Document.id,
             Document.state,
             Document.generation,
+            Document.priority,
             (Document.attempt - Document.excused).label("attempts"),
         )
     ).all()
@@ -75,6 +77,7 @@ def take_due_documents(session: Session, *, limit: int, backoff_s: float) -> lis
             document_id=row.id,
             generation=row.generation,
             attempts=row.attempts,
+            priority=Priority(row.priority),
         )
         for row in rows
     ]
@@ -89,6 +92,9 @@ def take_due_chunks(session: Session, *, limit: int, backoff_s: float) -> list[D
         .limit(limit)
         .with_for_update(skip_locked=True)
     ).scalar_subquery()
+    priority_of_chunk = (
+        select(Document.priority).where(Document.id == Chunk.document_id).scalar_subquery()
+    )
     rows = session.execute(
         update(Chunk)
         .where(Chunk.id.in_(due))
@@ -101,12 +107,25 @@ def take_due_chunks(session: Session, *, limit: int, backoff_s: float) -> list[D
             Chunk.id,
             Chunk.document_id,
             Chunk.generation,
+            priority_of_chunk.label("priority"),
             (Chunk.attempt - Chunk.excused).label("attempts"),
             Chunk.page_start,
             Chunk.page_stop,
         )
     ).all()
-    return [DueWork(work=Work.RECOGNIZE, **row._asdict()) for row in rows]
+    return [
+        DueWork(
+            work=Work.RECOGNIZE,
+            id=row.id,
+            document_id=row.document_id,
+            generation=row.generation,
+            attempts=row.attempts,
+            priority=Priority(row.priority),
+            page_start=row.page_start,
+            page_stop=row.page_stop,
+        )
+        for row in rows
+    ]
 
 
 def put_back_unsent(session: Session, unsent: Sequence[DueWork], *, delay_s: float) -> None:

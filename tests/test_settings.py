@@ -196,3 +196,24 @@ def test_models_lie_in_the_home_unless_told_otherwise(
     environment.delenv("PAGEFLEET_MODELS_DIR", raising=False)
 
     assert models_dir() == tmp_path / "models"
+
+
+def test_folders_are_absolute_for_every_reader(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("PAGEFLEET_HOME", "here")
+    environment.setenv("PAGEFLEET_MODELS_DIR", "models")
+
+    settings = read_settings(OcrSettings)
+
+    assert (settings.home, home_dir()) == (tmp_path / "here", tmp_path / "here")
+    assert (settings.models_dir, models_dir()) == (tmp_path / "models", tmp_path / "models")
+
+
+def test_models_lie_in_a_relative_home_too(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("PAGEFLEET_HOME", "here")
+    environment.delenv("PAGEFLEET_MODELS_DIR", raising=False)
+
+    assert read_settings(OcrSettings).models_dir == tmp_path / "here" / "models"

@@ -73,6 +73,8 @@ EXPECTED_SETTINGS: dict[str, Any] = {
         "socket_keepalive": True,
         "health_check_interval": 25,
         "global_keyprefix": "pagefleet:",
+        "priority_steps": [0, 5],
+        "sep": ":",
         "max_retries": 1,
         "interval_start": 0,
     },

@@ -7,6 +7,7 @@ from typing import Any
 
 from kombu import Exchange, Queue
 
+from db.states import Priority
 from workers.settings import WorkerSettings, read_settings
 
 SPLIT_QUEUE = "split"
@@ -22,6 +23,10 @@ ROUTES = {
     RECOGNIZE_TASK: RECOGNIZE_QUEUE,
     ASSEMBLE_TASK: ASSEMBLE_QUEUE,
 }
+
+# Redis has a list for each; a worker takes from the first one that is not empty. 0 is also what
+# a message without a priority has.
+PRIORITIES = {Priority.INTERACTIVE: 0, Priority.BULK: 5}
 
 DAY_S = 86_400
 # A replacement child that loads a model is killed for ever with the default of 4 s.
@@ -134,6 +139,8 @@ def _broker(settings: WorkerSettings) -> dict[str, Any]:
             "socket_keepalive": True,
             "health_check_interval": 25,
             "global_keyprefix": settings.redis_key_prefix,
+            "priority_steps": list(PRIORITIES.values()),
+            "sep": ":",  # recognize, recognize:5
             # Whoever sends has the sweep behind it: by default a sender without a connection
             # sleeps 6 s before it says so, and an upload would wait for that.
             "max_retries": 1,

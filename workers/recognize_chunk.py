@@ -12,7 +12,7 @@ import structlog
 from db import chunks, documents
 from db.chunks import ChunkClaim, PageRecord
 from db.engine import Transaction
-from db.states import PageState
+from db.states import PageState, Priority
 from storage import keys
 from storage.object_store import ObjectStore
 from workers import claimed_work, dispatch, failures
@@ -46,6 +46,7 @@ class _Work:
     claim: ChunkClaim
     sha256: str
     options: OcrOptions
+    priority: Priority
 
     @property
     def page_indexes(self) -> range:
@@ -90,7 +91,7 @@ def recognize_chunk(
                 assemble_after_s=rules.dispatch_grace_s,
             )
         if ends_document:
-            _send_assembly(claim)
+            _send_assembly(work)
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
         log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)
@@ -113,7 +114,12 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
             document_id=str(claim.document_id), chunk_id=str(chunk_id), attempt=claim.attempt
         )
         document = documents.get(session, claim.document_id)
-        return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
+        return _Work(
+            claim,
+            document.sha256,
+            OcrOptions.model_validate(document.options),
+            Priority(document.priority),
+        )
 
 
 def _render(
@@ -145,10 +151,12 @@ def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
         raise RuntimeError(f"asked for pages {work.page_indexes}, got {read}")
 
 
-def _send_assembly(claim: ChunkClaim) -> None:
+def _send_assembly(work: _Work) -> None:
     """Say that the document is ready, where its chord is dead; the sweep would say so later."""
     try:
-        dispatch.send_assembly(claim.document_id, claim.generation)
+        dispatch.send_assembly(
+            work.claim.document_id, work.claim.generation, priority=work.priority
+        )
     except DispatchError:
         log.warning("assembly not sent")
 

@@ -104,10 +104,11 @@ def _send_all(due: Iterable[DueWork]) -> int:
 
 def _send(work: DueWork) -> None:
     if work.work is Work.SPLIT:
-        dispatch.send_split(work.id)
+        dispatch.send_split(work.id, priority=work.priority)
     elif work.work is Work.ASSEMBLE:
-        dispatch.send_assembly(work.id, work.generation)
+        dispatch.send_assembly(work.id, work.generation, priority=work.priority)
     else:
         dispatch.send_chunk(
-            ChunkMessage(work.id, work.document_id, work.page_start, work.page_stop)
+            ChunkMessage(work.id, work.document_id, work.page_start, work.page_stop),
+            priority=work.priority,
         )

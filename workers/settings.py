@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -31,30 +31,9 @@ class SettingsError(Exception):
     """The environment is wrong; the message lists every problem, one a line."""
 
 
-def home_dir() -> Path:
-    """Return the folder of models and embedded data.
-
-    ``PAGEFLEET_HOME``; else ``.pagefleet`` in a source checkout, so that a checkout holds all
-    that it made; else the user's data folder.
-    """
-    given = os.environ.get("PAGEFLEET_HOME")
-    if given:
-        return Path(given).absolute()
-    root = Path(__file__).absolute().parent.parent
-    if (root / "pyproject.toml").exists():
-        return root / ".pagefleet"
-    return Path.home() / ".local" / "share" / "pagefleet"
-
-
 def project_environment() -> dict[str, str]:
     """Return the environment of this process, for the project's own programs that it starts."""
     return dict(os.environ)
-
-
-def models_dir() -> Path:
-    """Return the folder of model files: ``PAGEFLEET_MODELS_DIR``, else ``models`` in the home."""
-    given = os.environ.get("PAGEFLEET_MODELS_DIR")
-    return Path(given).absolute() if given else home_dir() / "models"
 
 
 class CheckedSettings(BaseSettings):
@@ -82,11 +61,38 @@ class CheckedSettings(BaseSettings):
         return frozenset(f"{PREFIX}{name.upper()}" for name in cls.model_fields)
 
 
-class OcrSettings(CheckedSettings):
+def _default_home() -> Path:
+    """Return ``.pagefleet`` in a source checkout, so that it holds all that it made; else XDG's."""
+    root = Path(__file__).absolute().parent.parent
+    if (root / "pyproject.toml").exists():
+        return root / ".pagefleet"
+    return Path.home() / ".local" / "share" / "pagefleet"
+
+
+# Programs of one stack run in different folders, where a relative path would mean another place.
+AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
+
+
+class FolderSettings(CheckedSettings):
+    """Where everything local lies; absolute, whatever the environment says."""
+
+    home: AbsolutePath = Field(default_factory=_default_home)
+    models_dir: AbsolutePath = Field(default_factory=lambda fields: fields["home"] / "models")
+
+
+def home_dir() -> Path:
+    """Return the folder of models and embedded data, when nothing else of the settings matters."""
+    return FolderSettings().home
+
+
+def models_dir() -> Path:
+    """Return the folder of model files, when nothing else of the settings matters."""
+    return FolderSettings().models_dir
+
+
+class OcrSettings(FolderSettings):
     """What the core needs; enough for ``pagefleet ocr``, which has no server."""
 
-    home: Path = Field(default_factory=home_dir)
-    models_dir: Path = Field(default_factory=models_dir)
     profile: str = Field(default="balanced", min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     rec_chunk_size: int = Field(default=256, ge=1, le=256)

@@ -10,6 +10,7 @@ from db import documents
 from db.documents import DocumentClaim, PlannedChunk
 from db.engine import Transaction
 from db.ids import new_id
+from db.states import Priority
 from workers import claimed_work, dispatch
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.page_renderer import PageRenderer
@@ -23,6 +24,7 @@ log = structlog.get_logger(__name__)
 class _Source:
     claim: DocumentClaim
     sha256: str
+    priority: Priority
 
 
 def split_document(
@@ -60,7 +62,7 @@ def split_document(
         log.info("document split", pages=page_count, chunks=len(chunks))
         # Committed first: a message must not overtake the row it speaks of. Dying here loses
         # the messages, and the sweep sends what is not claimed within the grace.
-        _send(claim, chunks)
+        _send(claim, chunks, source.priority)
     return page_count
 
 
@@ -85,15 +87,16 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
             log.info("split skipped", document_id=str(document_id))
             return None
         structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
-        return _Source(claim, documents.get(session, document_id).sha256)
+        document = documents.get(session, document_id)
+        return _Source(claim, document.sha256, Priority(document.priority))
 
 
-def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> None:
+def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priority) -> None:
     messages = [
         ChunkMessage(chunk.id, claim.document_id, chunk.page_start, chunk.page_stop)
         for chunk in chunks
     ]
     try:
-        dispatch.send_chord(claim.document_id, claim.generation, messages)
+        dispatch.send_chord(claim.document_id, claim.generation, messages, priority=priority)
     except DispatchError:
         log.warning("chord not sent")

@@ -33,7 +33,7 @@ def main() -> None:
     with renderer:
         for document in itertools.cycle(arguments.documents):
             wanted = range(min(renderer.open(document).page_count, arguments.pages - done))
-            for outcome in reader.read_pages(renderer.pages(wanted, dpi=_DPI)):
+            for outcome in reader.read_pages(renderer.pages(wanted, dpi=_DPI, mode="auto")):
                 done += 1
                 failed += isinstance(outcome, PageFailure)
                 is_late = 0 < arguments.seconds < time.monotonic() - started

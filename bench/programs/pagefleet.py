@@ -1,9 +1,9 @@
 """This core, as a worker's slot has it: a renderer in a child, an engine, pages in a stream."""
 
 import argparse
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -54,6 +54,7 @@ def open_reader(
     except ValidationError as error:
         raise SystemExit(f"this version has no route {route!r}") from error
     engine, renderer = open_core(profile=profile, device=device, threads=threads, slot=slot)
+
     reader = PageReader(engine)
 
     def read(pages: Sequence[PageRequest]) -> Iterator[PageAnswer]:
@@ -69,18 +70,24 @@ def stream_pages(
 ) -> Iterator[RenderedPage | PageFailure]:
     """Render pages of many documents one after the other, so that the engine sees one stream.
 
-    A page's index becomes its position in the stream: no two of one index may be under way.
+    Their indexes are counted through: two pages of a stream must not have the same.
     """
-    position = itertools.count()
-    for source, group in itertools.groupby(pages, key=lambda page: page.source):
+    rendered = _pages_of_documents(renderer, pages, options)
+    for number, page in enumerate(rendered):
+        yield replace(page, page_index=number)
+
+
+def _pages_of_documents(
+    renderer: PageRenderer, pages: Sequence[PageRequest], options: OcrOptions
+) -> Iterator[RenderedPage | PageFailure]:
+    for source, group in groupby(pages, key=lambda page: page.source):
         indexes = [page.page_index for page in group]
         try:
             renderer.open(Path(source))
         except (DocumentError, OSError) as error:
-            yield from (PageFailure(next(position), "damaged", str(error)) for _ in indexes)
+            yield from (PageFailure(index, "damaged", str(error)) for index in indexes)
             continue
-        for page in renderer.pages(indexes, dpi=options.dpi, mode=options.mode):
-            yield replace(page, page_index=next(position))
+        yield from renderer.pages(indexes, dpi=options.dpi, mode=options.mode)
 
 
 def _answer(page: PageRequest, outcome: PageResult | PageFailure) -> PageAnswer:

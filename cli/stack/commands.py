@@ -20,6 +20,7 @@ from cli.stack.child_process import last_lines, rotate_log
 from cli.stack.errors import FolderLockedError, StackError
 from cli.stack.stack import project_plan, run_stack
 from cli.stack.state import StackState, logs_folder, read_stack, running_pid
+from cli.stop_signals import stop_on_signals
 from workers.settings import home_dir
 
 _START_TIMEOUT_S = 300.0
@@ -42,7 +43,7 @@ def up(
     if detach:
         _show(start_detached(home), home)
         return
-    with _stack_errors(), stop_on_signals() as stop:
+    with stack_errors(), stop_on_signals() as stop:
         run_stack(
             home,
             lambda state: project_plan(state, home=home, inherited=own_environment()),
@@ -122,26 +123,23 @@ def stop_stack(home: Path) -> bool:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """Lend an event that SIGTERM, SIGHUP and Ctrl-C set."""
-    stop = threading.Event()
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def stack_errors() -> Iterator[None]:
+    """Translate what keeps a stack from starting or running.
 
-
-@contextmanager
-def _stack_errors() -> Iterator[None]:
+    Raises:
+        CommandError: with the remedy.
+    """
     try:
         yield
     except FolderLockedError as error:
         raise _already_running(error) from error
     except StackError as error:
         raise CommandError(str(error), "`pagefleet doctor` looks for the usual causes.") from error
+    except OSError as error:
+        raise CommandError(
+            f"the stack cannot work in its folder: {error}",
+            "Free some space or choose another folder with PAGEFLEET_HOME.",
+        ) from error
 
 
 def _already_running(error: FolderLockedError) -> CommandError:

@@ -37,6 +37,10 @@ class ServerStartError(StackError):
     """A server or program ended, or was not ready in time; the message has its last log lines."""
 
 
+class ProgramTimeoutError(ServerStartError):
+    """A program that had to end by itself did not, and was killed."""
+
+
 def raise_if_set(stop: threading.Event | None) -> None:
     """End a wait when the stack is asked to stop.
 

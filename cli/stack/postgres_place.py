@@ -222,7 +222,7 @@ def _can(act: Callable[[Path], list[str]], path: Path) -> bool:
             check=False,
             timeout=_CHECK_TIMEOUT_S,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return False
     return tried.returncode == 0
 

@@ -59,9 +59,8 @@ class Program:
         """Run it.
 
         Raises:
-            ServerStartError: there is no such program.
+            ServerStartError: there is no such program, or no room for its log.
         """
-        rotate_log(self.log_file)
         command = ChildCommand(
             argv=self._spec.argv,
             environment=self._spec.environment,
@@ -69,6 +68,7 @@ class Program:
             folder=self._spec.folder,
         )
         try:
+            rotate_log(self.log_file)
             self._process = ChildProcess(command, self._leash)
         except OSError as error:
             raise ServerStartError(f"{self.name} cannot be run: {error}") from error

@@ -3,13 +3,14 @@
 import http.client
 import importlib.metadata
 import json
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from cli.stack.errors import WheelMissingError
 from cli.stack.ports import LOOPBACK, free_ports, is_free
-from cli.stack.remembered import write_private
+from cli.stack.remembered import make_private_folder, write_private
 from cli.stack.servers import ChildServer
 
 _READY_TIMEOUT_S = 2.0
@@ -18,6 +19,8 @@ _SOCKETS = Path("/tmp")  # noqa: S108 - see above
 # Its built-in worker looks for the admin server's gRPC port here, whatever that port is set to.
 _ADMIN_GRPC_OFFSET = 10_000
 _HIGHEST_PORT = 65_535
+# Without them filer and volume server read and write for everybody who finds their ports.
+_SIGNED = ("filer_signing", "filer_signing.read", "signing", "signing.read")
 _PORT_OPTIONS = (
     "s3.port",
     "s3.port.grpc",
@@ -33,7 +36,11 @@ _PORT_OPTIONS = (
 
 
 class SeaweedFS(ChildServer):
-    """Master, volume server, filer and S3 gateway in one process, for one account."""
+    """Master, volume server, filer and S3 gateway in one process, for one account.
+
+    Over HTTP only the account gets in. The ports on which these parts call each other by gRPC
+    ask for nothing short of certificates of our own, so every local user can still use those.
+    """
 
     name = "seaweedfs"
     port_count = len(_PORT_OPTIONS)
@@ -50,7 +57,7 @@ class SeaweedFS(ChildServer):
 
     def _prepare(self) -> None:
         data_folder = self._folder / "data"
-        data_folder.mkdir(exist_ok=True)
+        make_private_folder(data_folder)
         # It keeps last time's options, the ports among them, and reads them at the next start.
         (data_folder / "mini.options").unlink(missing_ok=True)
         account = {
@@ -59,6 +66,11 @@ class SeaweedFS(ChildServer):
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         }
         write_private(self._config_file(), json.dumps({"identities": [account]}))
+        security_folder = self._folder / ".seaweedfs"  # of its HOME, where it looks
+        make_private_folder(security_folder)
+        # New ones at each start, as what is signed with them lives for seconds.
+        keys = (f'[jwt.{name}]\nkey = "{secrets.token_urlsafe(32)}"\n' for name in _SIGNED)
+        write_private(security_folder / "security.toml", "".join(keys))
 
     def _argv(self) -> Sequence[str]:
         return [

@@ -14,7 +14,7 @@ from cli.stack.errors import ServerStartError, raise_if_set
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
-from cli.stack.remembered import Remembered
+from cli.stack.remembered import Remembered, make_private_folder
 
 # Between choosing a free port and the server's listening on it somebody else can take it.
 _ATTEMPTS = 5
@@ -36,6 +36,7 @@ class ChildServer(ABC):
 
     name: ClassVar[str]
     port_count: ClassVar[int] = 1
+    holds_other_users_folder: ClassVar[bool] = False
     stop_signal: ClassVar[int] = signal.SIGTERM
     orphan_signal: ClassVar[int] = signal.SIGKILL
 
@@ -76,9 +77,16 @@ class ChildServer(ABC):
         Raises:
             FolderLockedError: another stack uses the folder.
             WheelMissingError: the server is not installed.
-            ServerStartError: its data folder could not be made.
+            ServerStartError: its data folder could not be made, or it cannot be run.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start()
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be started: {error}") from error
+
+    def _start(self) -> None:
+        # Documents of all users lie in it, and every user of the machine can look for it.
+        make_private_folder(self._folder, is_passable=self.holds_other_users_folder)
         self._lock.acquire()
         try:
             rotate_log(self.log_file)
@@ -204,5 +212,9 @@ class ChildServer(ABC):
             user_id=self._user_id(),
             orphan_signal=self.orphan_signal,
             inherited=self._inherited(),
+            umask=0o077,
         )
-        self._process = ChildProcess(command, self._leash)
+        try:
+            self._process = ChildProcess(command, self._leash)
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be run: {error}") from error

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cli.stack.child_process import run_to_end
 from cli.stack.errors import ServerStartError, StackStoppedError
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
 from cli.stack.postgres import Postgres
 from cli.stack.program import Program, ProgramSpec
-from cli.stack.remembered import Remembered, write_private
+from cli.stack.remembered import Remembered, make_private_folder, write_private
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.state import StackState, logs_folder, remove_stack, stack_folder, write_stack
 from cli.stack.supervisor import Supervisor
@@ -142,7 +142,7 @@ def run_stack(
         StackError: something does not start; what was started is stopped.
     """
     folder = stack_folder(home)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder, is_passable=True)
     lock = FolderLock(folder)
     lock.acquire()
     leash = Leash()
@@ -193,7 +193,7 @@ def _start(
     stop: threading.Event,
 ) -> StackState:
     folder, logs = stack_folder(home), logs_folder(home)
-    logs.mkdir(exist_ok=True)
+    make_private_folder(logs)  # file names are in them
     valkey = Valkey(folder / "valkey", log_file=logs / "valkey.log", leash=leash)
     postgres = Postgres(folder / "postgres", log_file=logs / "postgres.log", leash=leash)
     object_storage = SeaweedFS(folder / "seaweedfs", log_file=logs / "seaweedfs.log", leash=leash)
@@ -259,14 +259,11 @@ def _api_key(file: Path, plan: StackPlan) -> str:
     """Return the home's key; it is made once, as the database keeps only its hash."""
     if file.exists():
         return file.read_text("utf-8").strip()
-    made = subprocess.run(  # noqa: S603 - no shell, and our own arguments
+    made = run_to_end(
         plan.key_argv or [],
-        env=plan.environment,
-        cwd=plan.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_KEY_TIMEOUT_S,
+        environment=plan.environment,
+        timeout_s=_KEY_TIMEOUT_S,
+        folder=plan.folder,
     )
     if made.returncode != 0:
         raise ServerStartError(f"no API key could be made:\n{made.stderr}")

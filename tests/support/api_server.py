@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from db import api_keys
 from db.engine import Database
 from db.models import Document
+from db.states import Priority
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
 from tests.support.services import S3Bucket
@@ -32,9 +33,11 @@ class RecordedDispatch:
     """Takes the messages that the API sends."""
 
     sent: list[UUID] = field(default_factory=list)
+    priorities: list[Priority] = field(default_factory=list)
 
-    def __call__(self, document_id: UUID) -> None:
+    def __call__(self, document_id: UUID, *, priority: Priority) -> None:
         self.sent.append(document_id)
+        self.priorities.append(priority)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

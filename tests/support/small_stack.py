@@ -8,10 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from cli.stack.commands import stop_on_signals
 from cli.stack.program import ProgramSpec
 from cli.stack.stack import StackPlan, run_stack
 from cli.stack.state import StackState
+from cli.stop_signals import stop_on_signals
 
 # Like a worker with its pool: has a child that does not care about being asked to end.
 PROGRAM = """

@@ -152,14 +152,12 @@ class BundleManifest(_Manifest):
     @property
     def model_files(self) -> tuple[BundleFile, ...]:
         """The files without which nothing is recognized."""
-        optional = (
-            self.recognition.charset_file,
-            None if self.orientation is None else self.orientation.file,
-        )
+        charset_file = self.recognition.charset_file
         return (
             self.detection.file,
             self.recognition.file,
-            *(file for file in optional if file is not None),
+            *(() if charset_file is None else (charset_file,)),
+            *(() if self.orientation is None else (self.orientation.file,)),
         )
 
     @property

@@ -86,7 +86,7 @@ def weigh_layer(
     lines = join_pieces(read_lines(contents.raw))
     visible = [line for line in lines if line.is_visible]
     seen = [line for line in visible if is_seen(gray, _scaled(line.box, ink_zoom))]
-    boxes = [_scaled(line.box, ink_zoom) for line in seen]
+    boxes = [_scaled(_inked_box(line), ink_zoom) for line in seen]
     images = [_scaled(image.box, ink_zoom) for image in contents.images]
     regions = inked_regions(
         gray, [_scaled(box, ink_zoom) for box in image_regions(contents.images)], boxes
@@ -139,6 +139,15 @@ def _layer(lines: Sequence[PdfLine], frame: Frame) -> TextLayer:
         is not None
     ]
     return order_layer([line for line, _ in placed], [block for _, block in placed])
+
+
+def _inked_box(line: PdfLine) -> Box:
+    """Return where a line's ink is: in vertical lines marks stand beside the characters' boxes."""
+    box = line.box
+    if not line.is_vertical:
+        return box
+    margin = line.size_pt / 2
+    return Box(box.x_min - margin, box.y_min - margin, box.x_max + margin, box.y_max + margin)
 
 
 def _unmapped_characters(contents: PageContents) -> int:

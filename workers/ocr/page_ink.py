@@ -23,17 +23,18 @@ _Value = TypeVar("_Value", np.uint8, np.bool_)
 # Sides of what may be a letter, INK_DPI pixels; longer is a rule, a frame or a drawing.
 _LETTER_HEIGHT_PX: Final = (4, 40)
 _LETTER_WIDTH_PX: Final = (2, 60)
-# A letter is neither a hair nor a solid block: share of its box that is ink.
-_LETTER_FILL: Final = (0.15, 0.97)
+# A slanted hair or the corner of a frame fills less of its box.
+_LEAST_LETTER_FILL: Final = 0.15
 
 
-def has_ink(gray: NDArray[np.uint8]) -> bool:
+def has_ink(pixels: NDArray[np.uint8]) -> bool:
     """Whether anything at all is on a page.
 
     Args:
-        gray: (H, W) uint8 or (H, W, 3) uint8 RGB; paper of one color is blank.
+        pixels: (H, W) uint8 gray or (H, W, 3) uint8 RGB; paper of one color is blank.
     """
-    return int(gray.max()) - int(gray.min()) > _LEAST_CONTRAST
+    low, high = pixels.min(axis=(0, 1)), pixels.max(axis=(0, 1))
+    return bool((high.astype(int) - low > _LEAST_CONTRAST).any())
 
 
 def is_seen(gray: NDArray[np.uint8], box: Box) -> bool:
@@ -66,8 +67,7 @@ def letter_shapes(gray: NDArray[np.uint8], explained: Iterable[Box]) -> int:
         & (heights <= _LETTER_HEIGHT_PX[1])
         & (widths >= _LETTER_WIDTH_PX[0])
         & (widths <= _LETTER_WIDTH_PX[1])
-        & (fill >= _LETTER_FILL[0])
-        & (fill <= _LETTER_FILL[1])
+        & (fill >= _LEAST_LETTER_FILL)
     )
     return int(is_letter.sum())
 

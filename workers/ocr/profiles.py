@@ -10,7 +10,6 @@ from workers.ocr.bundle import (
     open_bundle,
     parse_manifest,
     read_manifest,
-    require_file,
 )
 from workers.ocr.errors import ModelFileError
 
@@ -31,20 +30,6 @@ def open_profile(profile: str, models_dir: Path) -> ModelBundle:
     """
     manifest, folder = find_profile(profile, models_dir)
     return open_bundle(folder, manifest, remedy=_remedy(profile))
-
-
-def require_files(profile: str, models_dir: Path) -> None:
-    """Check that a profile's files are there and are the right ones, without loading any.
-
-    Args:
-        profile: see ``open_profile``.
-        models_dir: see ``open_profile``.
-
-    A ``ModelFileError`` passes through.
-    """
-    manifest, folder = find_profile(profile, models_dir)
-    for file in manifest.model_files:
-        require_file(folder, file, remedy=_remedy(profile))
 
 
 def find_profile(profile: str, models_dir: Path) -> tuple[BundleManifest, Path]:

@@ -135,6 +135,9 @@ def _stands_alone(lines: Boxes, aligned: NDArray[np.bool_], stack: list[int]) ->
     is_beside[stack] = False
     if not is_beside.any():
         return False
+    start, stop = lines[stack, 0].min(), lines[stack, 2].max()
+    if ((lines[is_beside, 0] < stop) & (lines[is_beside, 2] > start)).any():
+        return False  # a line in two parts, over lines in one
     in_rows = aligned[stack][:, is_beside]
     if not in_rows[1:].any() and (in_rows[0].any() or len(stack) >= _MIN_STACK_LINES):
         return True

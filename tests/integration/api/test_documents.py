@@ -56,6 +56,13 @@ def test_an_accepted_document_is_described(api: RunningApi) -> None:
     assert api.client.get(view["links"]["self"]).json() == view
 
 
+def test_a_document_is_sent_with_its_priority(api: RunningApi) -> None:
+    submit(api.client)
+    submit(api.client, priority="bulk")
+
+    assert api.dispatch.priorities == ["interactive", "bulk"]
+
+
 def test_the_type_is_told_from_the_content(api: RunningApi) -> None:
     png = b"\x89PNG\r\n\x1a\n" + bytes(2_000)
 

@@ -10,6 +10,7 @@ import structlog
 from db.engine import Database, Session, Transaction
 from db.errors import DatabaseUnavailableError
 from db.models import Document
+from db.states import Priority
 from storage import keys
 from storage.errors import StorageUnavailableError
 from storage.memory import InMemoryObjectStore
@@ -166,8 +167,8 @@ def test_more_uploads_than_fit_are_refused_until_one_is_over(serve: Serve) -> No
 
 
 def test_a_document_is_accepted_while_the_broker_is_away(serve: Serve, database: Database) -> None:
-    def refuse(document_id: UUID) -> None:
-        raise DispatchError(str(document_id))
+    def refuse(document_id: UUID, *, priority: Priority) -> None:
+        raise DispatchError(f"{document_id} {priority}")
 
     with serve(send_split=refuse) as api:
         response = submit(api.client)

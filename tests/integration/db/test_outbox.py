@@ -5,7 +5,7 @@ import pytest
 from db import chunks, documents, outbox
 from db.engine import Database
 from db.outbox import Work
-from db.states import DocumentState
+from db.states import DocumentState, Priority
 from tests.support.rows import (
     DUE_NOW_S,
     add_document,
@@ -28,6 +28,19 @@ def test_a_queued_document_without_a_message_is_due_for_its_split(database: Data
         due = outbox.take_due_documents(session, limit=10, backoff_s=30)
 
     assert [(work.work, work.id) for work in due] == [(Work.SPLIT, document_id)]
+
+
+def test_due_work_has_the_priority_of_its_document(database: Database) -> None:
+    with database.transaction() as session:
+        for priority in Priority:
+            add_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
+            add_recognizing_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
+
+        documents_due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        chunks_due = outbox.take_due_chunks(session, limit=10, backoff_s=30)
+
+    assert {work.priority for work in documents_due} == set(Priority)
+    assert sorted(work.priority for work in chunks_due) == ["bulk"] * 2 + ["interactive"] * 2
 
 
 def test_what_was_just_sent_is_left_alone(database: Database) -> None:

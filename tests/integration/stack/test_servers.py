@@ -1,3 +1,5 @@
+import http.client
+import os
 import socket
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from cli.stack.remembered import Remembered
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.servers import ChildServer
 from cli.stack.valkey import Valkey
+from storage.errors import ObjectNotFoundError
 from storage.s3 import S3ObjectStore
 from tests.support.processes import are_gone, read_line, running_python, wait_until
 from tests.support.services import running
@@ -203,6 +206,61 @@ def test_only_the_owner_can_read_what_holds_the_password(
     assert {stat.S_IMODE(file.stat().st_mode) for file in holding} == {0o600}
 
 
+@pytest.mark.parametrize("made", SERVERS)
+def test_nobody_else_can_read_what_a_server_keeps(made: type[ChildServer], folder: Path) -> None:
+    own_folder = folder / made.name
+    own_folder.mkdir()
+    own_folder.chmod(0o755)  # as an older version left it
+    with running(made(own_folder)) as server:
+        write(server)
+
+    kept = [path for path in own_folder.iterdir() if path != server.log_file]
+    is_root_for_postgres = made is Postgres and os.geteuid() == 0
+    assert [path for path in kept if _mode(path) & 0o077] == []
+    assert _mode(own_folder) == (0o711 if is_root_for_postgres else 0o700)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_no_port_of_the_object_storage_answers_strangers_over_http(folder: Path) -> None:
+    secret = b"a document of somebody"
+    with running(SeaweedFS(folder)) as server:
+        store = store_of(server)
+        store.ensure_bucket()
+        store.put("secret", secret, media_type="text/plain")
+        store.put("large", secret * 100_000, media_type="text/plain")  # in a volume of its own
+        answers = [
+            _ask(port, method, path)
+            for port in server.ports
+            for method, path in [
+                ("GET", "/buckets/kept/secret"),
+                ("GET", "/buckets/kept/large"),
+                ("GET", "/buckets/kept/?limit=10"),
+                ("GET", "/kept/secret"),
+                ("POST", "/buckets/kept/planted"),
+            ]
+        ]
+
+        assert store.get("secret") == secret
+        with pytest.raises(ObjectNotFoundError):
+            store.get("planted")
+    assert [answer for answer in answers if secret in answer or b"large" in answer] == []
+
+
+def _ask(port: int, method: str, path: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request(method, path, body=b"x" if method == "POST" else None)
+        answer = connection.getresponse()
+        return answer.read() if answer.status < 300 else b""
+    except (OSError, http.client.HTTPException):
+        return b""  # a port that speaks something else
+    finally:
+        connection.close()
+
+
 def test_no_password_is_on_a_command_line(
     valkey: Valkey, postgres: Postgres, object_storage: SeaweedFS
 ) -> None:
@@ -243,6 +301,49 @@ def test_a_server_that_cannot_start_says_why(folder: Path, leash: Leash) -> None
         server.wait_ready()
 
     server.stop()
+
+
+class MissingProgram(Valkey):
+    """Its program was taken away, as by an upgrade of the wheel."""
+
+    is_there = True
+
+    def _argv(self) -> Sequence[str]:
+        return super()._argv() if self.is_there else [str(self._folder / "no-such-program")]
+
+
+def test_a_server_whose_program_is_gone_does_not_start_and_says_so(folder: Path) -> None:
+    with running(MissingProgram(folder)) as server:
+        server.kill()
+        server.is_there = False
+        with pytest.raises(ServerStartError, match="cannot be run"):
+            server.restart(READY_TIMEOUT_S)
+
+        server.is_there = True
+        server.restart(READY_TIMEOUT_S)
+
+        assert server.exit_code() is None
+
+
+class SlowClients(Postgres):
+    """The first client that asks whether it is ready takes too long, as on a busy machine."""
+
+    slow_clients = 1
+
+    def _program(self, name: str) -> str:
+        if name == "psql" and self.slow_clients:
+            self.slow_clients -= 1
+            slow = self._folder / "slow-psql"
+            slow.write_text("#!/bin/sh\nexec sleep 60\n")
+            slow.chmod(0o755)
+            return str(slow)
+        return super()._program(name)
+
+
+def test_a_database_whose_clients_are_slow_is_asked_again(folder: Path) -> None:
+    with running(SlowClients(folder, client_timeout_s=4)) as server:
+        assert server.slow_clients == 0
+        assert server.exit_code() is None
 
 
 def test_servers_end_when_their_parent_is_killed_and_start_again_at_once(folder: Path) -> None:

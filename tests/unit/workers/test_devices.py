@@ -42,7 +42,8 @@ def test_the_cpu_is_taken_when_asked_for_although_there_is_a_gpu() -> None:
 
 
 def test_a_pinned_slot_sees_its_own_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # registers its own undoing
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
 
     pin(Device("cuda", 1))
 

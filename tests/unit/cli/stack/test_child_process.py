@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.stack.child_process import ChildCommand, ChildProcess, last_lines, rotate_log
+from cli.stack.child_process import (
+    ChildCommand,
+    ChildProcess,
+    last_lines,
+    rotate_log,
+    run_to_end,
+)
+from cli.stack.errors import ProgramTimeoutError, ServerStartError
 from cli.stack.leash import Leash
 from tests.support.processes import are_gone, read_line, running_python, wait_until
 
@@ -196,3 +203,27 @@ def test_a_child_is_in_a_group_of_its_own(run: Run) -> None:
     child = run("import time; time.sleep(600)")
 
     assert os.getpgid(child.pid) == child.pid
+
+
+def test_a_short_program_gives_its_exit_code_and_output() -> None:
+    code = "import os; print(os.environ); raise SystemExit('done')"
+
+    ended = run_to_end([sys.executable, "-c", code], environment={"ONLY": "this"}, timeout_s=20)
+
+    assert ended.returncode == 1
+    assert "'ONLY': 'this'" in ended.stdout
+    assert ended.stderr == "done\n"
+
+
+def test_a_short_program_that_does_not_end_is_an_error_of_the_stack() -> None:
+    with pytest.raises(ProgramTimeoutError, match=r"did not end within 0\.2 s"):
+        run_to_end(
+            [sys.executable, "-c", "import time; time.sleep(60)"],
+            environment={},
+            timeout_s=0.2,
+        )
+
+
+def test_a_short_program_that_is_not_there_is_an_error_of_the_stack(tmp_path: Path) -> None:
+    with pytest.raises(ServerStartError, match="psql cannot be run"):
+        run_to_end([str(tmp_path / "psql")], environment={}, timeout_s=1)

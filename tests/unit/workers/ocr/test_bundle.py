@@ -131,3 +131,19 @@ def test_a_charset_that_does_not_fit_the_output_is_refused(class_count: int | No
 def test_a_model_without_a_charset_is_refused() -> None:
     with pytest.raises(ModelFileError, match="character"):
         read_charset(ModelFacts({}, 5), "character")
+
+
+def test_a_bundle_may_come_without_an_orientation_model() -> None:
+    manifest = read_manifest().model_dump(exclude={"orientation"})
+
+    bundle = parse_manifest(json.dumps(manifest))
+
+    assert bundle.orientation is None
+    assert len(bundle.model_files) == 2
+
+
+def test_the_default_bundle_knows_how_pages_stand() -> None:
+    manifest = read_manifest()
+
+    assert manifest.orientation is not None
+    assert manifest.orientation.file in manifest.model_files

@@ -207,6 +207,12 @@ def test_a_cell_of_several_lines_is_read_in_one_go() -> None:
     assert order_lines([*upper, *lower]).lines == tuple(range(9))
 
 
+def test_a_line_in_two_parts_above_whole_lines_stays_together() -> None:
+    split = [line_at(0, 0, 90), line_at(110, 1, 190)]
+
+    assert order_lines([*split, *column(0, 28, 5)]).lines == tuple(range(7))
+
+
 def test_a_note_in_the_margin_is_read_in_one_go() -> None:
     note = [line_at(0, 47 + 19 * row, 90, 14) for row in range(4)]
     body = column(130, 0, 8, width=500)
