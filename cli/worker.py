@@ -71,12 +71,12 @@ def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:
         CommandError: a required GPU or a model is missing or wrong.
     """
     from workers.devices import choose_device
-    from workers.ocr.bundle import load_bundle
     from workers.ocr.errors import OcrError
+    from workers.ocr.profiles import open_profile
 
     try:
         choose_device(settings.device, slot=0, gpu_count=gpu_count)
-        load_bundle(settings.models_dir, settings.models_bundle)
+        open_profile(settings.profile, settings.models_dir)
     except OcrError as error:
         raise CommandError(
             str(error), "`pagefleet doctor` looks for the cause.", exit_code=EXIT_USAGE

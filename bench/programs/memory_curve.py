@@ -36,20 +36,24 @@ def main() -> None:
             for outcome in reader.read_pages(renderer.pages(wanted, dpi=_DPI, mode="auto")):
                 done += 1
                 failed += isinstance(outcome, PageFailure)
-                if done % arguments.every == 0 or done == arguments.pages:
-                    child = renderer.child_pid
-                    record = {
-                        "pages": done,
-                        "pages_failed": failed,
-                        "seconds": round(time.monotonic() - started, 1),
-                        "engine_bytes": resident_bytes(os.getpid()),
-                        "render_child_bytes": resident_bytes(child) if child else 0,
-                    }
-                    sys.stdout.write(json.dumps(record) + "\n")
-                    sys.stdout.flush()
-            is_late = 0 < arguments.seconds < time.monotonic() - started
-            if done >= arguments.pages or is_late:
-                return
+                is_late = 0 < arguments.seconds < time.monotonic() - started
+                is_last = is_late or done == arguments.pages
+                if is_last or done % arguments.every == 0:
+                    _tell(done, failed, time.monotonic() - started, renderer.child_pid)
+                if is_last:
+                    return
+
+
+def _tell(done: int, failed: int, seconds: float, child_pid: int | None) -> None:
+    record = {
+        "pages": done,
+        "pages_failed": failed,
+        "seconds": round(seconds, 1),
+        "engine_bytes": resident_bytes(os.getpid()),
+        "render_child_bytes": resident_bytes(child_pid) if child_pid else 0,
+    }
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -29,11 +29,7 @@ def open_profile(profile: str, models_dir: Path) -> ModelBundle:
     ``ModelFileError`` that names the remedy.
     """
     manifest, folder = find_profile(profile, models_dir)
-    remedy = None
-    if profile in PROFILES:
-        chosen = "" if profile == DEFAULT_PROFILE else f" --profile {profile}"
-        remedy = f"run `pagefleet models fetch{chosen}`"
-    return open_bundle(folder, manifest, remedy=remedy)
+    return open_bundle(folder, manifest, remedy=_remedy(profile))
 
 
 def find_profile(profile: str, models_dir: Path) -> tuple[BundleManifest, Path]:
@@ -60,3 +56,11 @@ def find_profile(profile: str, models_dir: Path) -> tuple[BundleManifest, Path]:
     except (OSError, UnicodeDecodeError) as exc:
         raise ModelFileError(f"{path} cannot be read: {exc}") from exc
     return parse_manifest(text), folder.absolute()
+
+
+def _remedy(profile: str) -> str | None:
+    """Return the command that fetches a profile's files; None for a folder of one's own."""
+    if profile not in PROFILES:
+        return None
+    chosen = "" if profile == DEFAULT_PROFILE else f" --profile {profile}"
+    return f"run `pagefleet models fetch{chosen}`"

@@ -25,7 +25,9 @@ def fake(name: str, *options: str, processes: int = 1) -> Contender:
 
 def document(folder: Path, name: str, *, true_text: str, read_text: str) -> CorpusFile:
     path = folder / f"{name}.png"
-    Image.new("L", (200, 100), 255).save(path)
+    image = Image.new("L", (200, 100), 255)
+    image.paste(0, (20, 40, 180, 60))  # without ink it would be nobody's page
+    image.save(path)
     path.with_suffix(".read.txt").write_text(read_text)
     return CorpusFile(path, path.name, "scan", "en", (true_text,))
 
