@@ -121,7 +121,7 @@ class OcrSettings(FolderSettings):
     max_crops_per_page: int = Field(
         default=2_000,
         ge=1,
-        le=20_000,
+        le=2_000,
         description="most text lines of a page that are recognized; more make the page `truncated`",
     )
     ocr_threads: int = Field(default=1, ge=1, description="CPU threads of one model run")
