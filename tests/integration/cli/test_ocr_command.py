@@ -120,15 +120,23 @@ def test_names_that_the_output_cannot_hold_are_escaped(
         assert names == {"plain.png", "café.png", "caf\ufffd.png"}
 
 
-def test_an_encrypted_file_is_read_with_its_password(samples: Path, tmp_path: Path) -> None:
-    done = run_pagefleet(*(
-        "ocr",
-        samples / "encrypted.pdf",
-        "-o",
-        tmp_path,
-        "--password",
-        SAMPLE_PASSWORD,
-    ))
+@pytest.mark.parametrize("way", ["file", "pipe", "environment", "argument"])
+def test_an_encrypted_file_is_read_with_its_password(
+    samples: Path, tmp_path: Path, way: str
+) -> None:
+    password_file = tmp_path / "password"
+    password_file.write_text(SAMPLE_PASSWORD + "\n")
+    options = {
+        "file": ["--password-file", str(password_file)],
+        "pipe": ["--password", "-"],
+        "environment": [],
+        "argument": ["--password", SAMPLE_PASSWORD],
+    }
+    done = run_pagefleet(
+        *("ocr", samples / "encrypted.pdf", "-o", tmp_path, *options[way]),
+        stdin=SAMPLE_PASSWORD + "\n" if way == "pipe" else "",
+        **({"PAGEFLEET_CLIENT_FILE_PASSWORD": SAMPLE_PASSWORD} if way == "environment" else {}),
+    )
 
     assert done.returncode == 0, done.stderr
     assert "Harbor Office" in json.loads((tmp_path / "encrypted.json").read_text())["full_text"]
