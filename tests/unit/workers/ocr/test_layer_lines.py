@@ -1,8 +1,11 @@
+# ruff: noqa: RUF001 - texts of many scripts
+
 from typing import Any
 
 import pytest
 
-from workers.ocr.layer_lines import join_pieces, read_lines, to_text_line
+from workers.ocr.layer_lines import read_lines, to_text_line
+from workers.ocr.line_pieces import join_pieces
 from workers.ocr.result import TextLine
 
 SIZE = 10.0
