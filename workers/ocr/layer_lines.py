@@ -9,6 +9,7 @@ import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -48,7 +49,7 @@ class Glyph:
     y_max: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PdfLine:
     """A run of characters on one baseline, as one part of it looks.
 
@@ -68,16 +69,16 @@ class PdfLine:
     is_visible: bool
     block: int
 
-    @property
+    @cached_property
     def text(self) -> str:
         return "".join(glyph.text for glyph in self.glyphs)
 
-    @property
+    @cached_property
     def character_count(self) -> int:
         """Characters that are not white space."""
-        return sum(not glyph.text.isspace() for glyph in self.glyphs)
+        return sum(map(len, self.text.split()))
 
-    @property
+    @cached_property
     def box(self) -> Box:
         """The upright box, without the spaces at the ends."""
         inked = [glyph for glyph in self.glyphs if not glyph.text.isspace()] or self.glyphs
