@@ -8,7 +8,7 @@ by ``workers.ocr.line_pieces``.
 import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -34,6 +34,22 @@ AXIS_TOLERANCE: Final = 0.02
 _FIRST_UNSPACED: Final = "\u2e80"  # below it, all scripts put spaces between words
 _SOFT_HYPHEN: Final = "\u00ad"
 _NO_BREAK_SPACE: Final = "\u00a0"
+_ACCENTS: Final = {
+    "`": "\u0300",
+    "\u00b4": "\u0301",
+    "^": "\u0302",
+    "\u02c6": "\u0302",
+    "\u02dc": "\u0303",
+    "\u00af": "\u0304",
+    "\u02d8": "\u0306",
+    "\u02d9": "\u0307",
+    "\u00a8": "\u0308",
+    "\u02da": "\u030a",
+    "\u02dd": "\u030b",
+    "\u02c7": "\u030c",
+    "\u00b8": "\u0327",
+}
+_DOTTED: Final = {"\u0131": "i", "\u0237": "j"}
 # They change how neighbors join, in Persian and the scripts of India, so they are text.
 _JOINERS: Final = "\u200c\u200d"
 
@@ -119,7 +135,7 @@ def _parts(line: Mapping[str, Any], block: int) -> Iterator[PdfLine]:
         longest = max(spans[start:stop], key=lambda span: len(span["chars"]))
         glyphs = [glyph for span in spans[start:stop] for glyph in _glyphs(span, line["dir"])]
         yield PdfLine(
-            glyphs=tuple(lam_alef_mended(glyphs)),
+            glyphs=tuple(lam_alef_mended(_with_accents(glyphs))),
             direction=(float(line["dir"][0]), float(line["dir"][1])),
             size_pt=float(longest["size"]),
             is_vertical=line["wmode"] == _VERTICAL,
@@ -127,6 +143,25 @@ def _parts(line: Mapping[str, Any], block: int) -> Iterator[PdfLine]:
             block=block,
         )
         start = stop
+
+
+def _with_accents(glyphs: Sequence[Glyph]) -> list[Glyph]:
+    """Compose a letter with the accent that is set over it as a character of its own.
+
+    That is how TeX's first fonts write them, accent first.
+    """
+    composed: list[Glyph] = []
+    for glyph in glyphs:
+        accent = composed[-1] if composed else None
+        mark = _ACCENTS.get(accent.text) if accent is not None else None
+        if accent is not None and mark is not None and glyph.text.isalpha():
+            middle = (accent.x_min + accent.x_max) / 2
+            letter = unicodedata.normalize("NFC", _DOTTED.get(glyph.text, glyph.text) + mark)
+            if len(letter) == 1 and glyph.x_min < middle < glyph.x_max:
+                composed[-1] = replace(glyph, text=letter, y_min=min(glyph.y_min, accent.y_min))
+                continue
+        composed.append(glyph)
+    return composed
 
 
 def _is_visible(span: Mapping[str, Any]) -> bool:
