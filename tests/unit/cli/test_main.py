@@ -59,6 +59,13 @@ def test_an_unknown_format_exits_with_2() -> None:
     assert "json, text" in result.stderr
 
 
+def test_an_unknown_mode_exits_with_2() -> None:
+    result = runner.invoke(app, ["ocr", "a.pdf", "--mode", "fast"])
+
+    assert result.exit_code == 2
+    assert "auto, ocr, text" in result.stderr
+
+
 def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["ocr", str(tmp_path)])
 

@@ -1,3 +1,5 @@
+# ruff: noqa: RUF001 - texts of many scripts
+
 from dataclasses import dataclass
 
 import pytest
