@@ -1,5 +1,3 @@
-# ruff: noqa: RUF001 - texts of many scripts
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-# ruff: noqa: RUF001 - texts of many scripts
-
 import pytest
 
 from workers.ocr.plausible_text import has_unknown_characters, is_plausible

@@ -1,5 +1,3 @@
-# ruff: noqa: RUF001 - texts of many scripts
-
 from dataclasses import dataclass
 
 import pytest
