@@ -100,7 +100,6 @@ class OcrSettings(FolderSettings):
 
     profile: str = Field(
         default="balanced",
-        min_length=1,
         description="`balanced`, `fast`, or a folder with models of your own (docs/models.md)",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
