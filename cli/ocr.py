@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.console import notices, output, print_json_line, quiet_logs
+from cli.console import json_line, notices, quiet_logs, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from cli.progress import Bar, progress_bar
 
@@ -48,6 +48,14 @@ def ocr(
     dpi: Annotated[
         int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
     ] = 200,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fast|balanced|FOLDER",
+            help="Models: small and quick, the usual ones, or a folder of one's own. Default:"
+            " PAGEFLEET_PROFILE, else balanced.",
+        ),
+    ] = None,
     password: Annotated[
         str | None,
         typer.Option(help="Password of encrypted files; '-' asks for it without showing it."),
@@ -73,6 +81,8 @@ def ocr(
     if password == "-":  # noqa: S105 - the sign that asks for one
         password = typer.prompt("Password", hide_input=True, err=True)
     settings = load_settings(OcrSettings)
+    if profile is not None:
+        settings = settings.model_copy(update={"profile": profile})
     found = find_inputs(files)
     _report_skipped(found)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
@@ -128,19 +138,19 @@ def _read(
 ) -> "FileOutcome":
     try:
         outcome = reader.read(
-            path, target, on_page=lambda done, total: bar.show(path.name, done, total)
+            path, target, on_page=lambda done, total: bar.show(shown(path.name), done, total)
         )
     except OSError as error:
         raise CommandError(
-            f"{target} cannot be written: {error.strerror or error}",
+            f"{shown(target)} cannot be written: {error.strerror or error}",
             "Choose another folder with -o DIR, or free some space.",
         ) from error
     if as_json:
-        print_json_line(outcome.as_record())
+        bar.print_result(json_line(outcome.as_record()))
     if outcome.error_code:
-        bar.print(f"{path}: {outcome.error_code}: {outcome.error_message}")
+        bar.print(f"{shown(path)}: {outcome.error_code}: {outcome.error_message}")
     elif not as_json:
-        output().print(_summary(outcome), markup=False)
+        bar.print_result(_summary(outcome))
     return outcome
 
 
@@ -150,12 +160,15 @@ def _summary(outcome: "FileOutcome") -> str:
         pages += f", {outcome.pages_failed} of them failed"
     if outcome.truncated:
         pages += ", not all text lines were read: a page has more than the limit"
-    return f"{outcome.path}: {outcome.state}, {pages}, {outcome.seconds:.1f} s -> {outcome.output}"
+    return (
+        f"{shown(outcome.path)}: {outcome.state}, {pages}, {outcome.seconds:.1f} s"
+        f" -> {shown(outcome.output or '')}"
+    )
 
 
 def _report_skipped(found: "FoundInputs") -> None:
     if found.skipped:
-        shown = ", ".join(str(path) for path in found.skipped[:_SKIPPED_SHOWN])
+        shown = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
         more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
         notices().print(
             f"skipped, no documents by their content: {len(found.skipped)} ({shown}{more})",

@@ -4,16 +4,21 @@ Apart from ``workers.runtime``, because reading a file needs no database, broker
 """
 
 from workers.devices import Device
-from workers.ocr.bundle import load_bundle
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.golden import check_golden
+from workers.ocr.profiles import open_profile
 from workers.page_renderer import RenderLimits
 from workers.settings import OcrSettings
 
 
 def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
-    """Load and check the models, and make the engine that runs them on ``device``."""
-    bundle = load_bundle(settings.models_dir, settings.models_bundle)
-    return OcrEngine(
+    """Load the models, make the engine that runs them on ``device``, and see that it can read.
+
+    A ``ModelFileError`` passes through: a file is missing or does not fit, or the golden page was
+    misread.
+    """
+    bundle = open_profile(settings.profile, settings.models_dir)
+    engine = OcrEngine(
         bundle,
         EngineOptions(
             device=device.kind,
@@ -23,6 +28,8 @@ def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
             threads=settings.ocr_threads,
         ),
     )
+    check_golden(engine, bundle)
+    return engine
 
 
 def render_limits(settings: OcrSettings) -> RenderLimits:

@@ -15,6 +15,7 @@ from workers.ocr.errors import (
     EmptyDocumentError,
     EncryptedDocumentError,
     FileTooLargeError,
+    OcrError,
     PageCrashedError,
     PageError,
     PageTimeoutError,
@@ -116,7 +117,7 @@ class PageRenderer:
         Raises:
             DocumentError: one of its kinds, also where the file crashed its reader.
             OSError: the file is not there or may not be read.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
         with path.open("rb"):
@@ -152,7 +153,7 @@ class PageRenderer:
             PageError: one of its kinds; the next page can be asked for.
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         if self._asked != (page_index, dpi, mode):
             self._ask_for_page(page_index, dpi, mode)
@@ -163,12 +164,13 @@ class PageRenderer:
     ) -> Iterator[RenderedPage | PageFailure]:
         """Yield the pages in the order asked for; the next one renders while one is worked on.
 
-        A page that fails is yielded as its failure, and the others go on.
+        A page that fails is yielded as its failure, and the others go on. What makes the next
+        page impossible is raised after the page before it has been yielded.
 
         Raises:
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         following = iter(page_indexes)
         page_index = next(following, None)
@@ -179,9 +181,16 @@ class PageRenderer:
             except PageError as error:
                 outcome = PageFailure(page_index, error.code, str(error))
             page_index = next(following, None)
+            obstacle: OcrError | ValueError | None = None
             if page_index is not None:
-                self._ask_for_page(page_index, dpi, mode)
+                try:
+                    self._ask_for_page(page_index, dpi, mode)
+                except (OcrError, ValueError) as error:
+                    # Raised here it would take with it a page that is done.
+                    obstacle = error
             yield outcome
+            if obstacle is not None:
+                raise obstacle
 
     def _ask_for_page(self, page_index: int, dpi: float, mode: Mode) -> None:
         document = self._document

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from workers.ocr.bundle import ModelBundle
-from workers.ocr.crops import cut_crop, reading_quads, select_detections
+from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
 from workers.ocr.detection import Detector
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Device, OnnxSession, Session
+from workers.ocr.orientation import OrientationClassifier
 from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure, page_outcome
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.recognition import RecognitionLimits, Recognizer
 from workers.ocr.result import PageResult
+from workers.ocr.upright import PageUprighter, UprightPage
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
 # On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
@@ -55,6 +57,7 @@ class OcrEngine:
         options: EngineOptions | None = None,
         *,
         sessions: tuple[Session, Session] | None = None,
+        orientation: Session | None = None,
     ) -> None:
         """Load the models.
 
@@ -62,6 +65,8 @@ class OcrEngine:
             bundle: files that were checked.
             options: None for the defaults.
             sessions: detection and recognition of another runtime; None for onnxruntime.
+            orientation: of another runtime; without it, pages of other ``sessions`` stay as they
+                are.
 
         ``ProviderUnavailableError`` and the other errors of ``OnnxSession`` pass through.
         """
@@ -85,6 +90,10 @@ class OcrEngine:
             ),
         )
 
+        if sessions is None:
+            orientation = _open_orientation(bundle, self._options)
+        self._uprighter = None if orientation is None else self._make_uprighter(orientation)
+
     @property
     def model_version(self) -> str:
         """Name and hash of the models and their thresholds; equal results come from equal ones."""
@@ -94,6 +103,8 @@ class OcrEngine:
         """Run both models once, so that readiness means ready."""
         self._detector.warm_up()
         self._recognizer.warm_up()
+        if self._uprighter is not None:
+            self._uprighter.warm_up()
 
     def read_pages(
         self, pages: Iterable[PageImage | PageResult | PageFailure]
@@ -132,18 +143,21 @@ class OcrEngine:
         """
         started = time.perf_counter()
         try:
-            detections = self._detector.detect(page.pixels)
+            upright = self._find_lines(page)
         except PoisonedContextError:
             raise
         except InferenceError as exc:
             return page_failure(page.page_index, exc)
-        selection = select_detections(detections, self._options.max_crops)
+        page = upright.page
+        selection = select_detections(upright.detections, self._options.max_crops)
         height_px = self._bundle.manifest.recognition.crop_height_px
+        downward = run_downwards([detection.quad for detection in selection.kept])
         lines = tuple(
             PendingLine(
                 detection,
                 tuple(
-                    cut_crop(page.pixels, quad, height_px) for quad in reading_quads(detection.quad)
+                    cut_crop(page.pixels, quad, height_px)
+                    for quad in reading_quads(detection.quad, among_downward=downward)
                 ),
             )
             for detection in selection.kept
@@ -158,6 +172,22 @@ class OcrEngine:
             lines=lines,
             render_s=page.render_s,
             detect_s=time.perf_counter() - started,
+        )
+
+    def _find_lines(self, page: PageImage) -> UprightPage:
+        if self._uprighter is not None:
+            return self._uprighter.find_lines(page)
+        return UprightPage(page, tuple(self._detector.detect(page.pixels)))
+
+    def _make_uprighter(self, orientation: Session) -> PageUprighter | None:
+        model = self._bundle.manifest.orientation
+        if model is None:
+            return None
+        return PageUprighter(
+            self._detector.detect,
+            OrientationClassifier(orientation, model),
+            self._recognizer.recognize,
+            self._bundle.manifest.recognition.crop_height_px,
         )
 
     def _recognize(
@@ -189,3 +219,10 @@ def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session
         for path in (bundle.detection_path, bundle.recognition_path)
     )
     return detection, recognition
+
+
+def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
+    path = bundle.orientation_path
+    if path is None:
+        return None
+    return OnnxSession(path, device=options.device, threads=options.threads)

@@ -86,6 +86,10 @@ class PageCrashedError(PageError):
     code: ClassVar[str] = "page_crashed"
 
 
+class RenderChildError(OcrError):
+    """The child that opens files cannot be started; nothing is said about the document."""
+
+
 class InferenceError(OcrError):
     """The runtime failed on good input."""
 

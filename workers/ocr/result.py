@@ -9,6 +9,7 @@ import numpy as np
 from workers.ocr.geometry import Box, Quad
 from workers.ocr.modes import Route, RouteReason
 from workers.ocr.page_image import PageFailure
+from workers.ocr.page_numbers import page_number
 
 _COORDINATE_DIGITS: Final = 1
 _PROBABILITY_DIGITS: Final = 4
@@ -103,11 +104,6 @@ class PageResult:
         if not self.lines:
             return None
         return float(np.mean([line.confidence for line in self.lines]))
-
-
-def page_number(page_index: int) -> int:
-    """Return the number by which people call a page."""
-    return page_index + 1
 
 
 def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:

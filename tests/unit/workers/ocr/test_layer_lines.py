@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - texts of many scripts
+
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Every kind of layer that must not be trusted, and those that must, as a PDF made here."""
 
-# ruff: noqa: RUF001 - texts of many scripts
+
 
 from pathlib import Path
 
