@@ -19,7 +19,7 @@ S = TypeVar("S", bound=CheckedSettings)
 
 
 class ClientSettings(CheckedSettings):
-    """Where ``status`` finds the API when no option says so."""
+    """What ``status`` and ``ocr`` take when no option says so."""
 
     client_api_url: str | None = Field(
         default=None,
@@ -27,6 +27,9 @@ class ClientSettings(CheckedSettings):
     )
     client_api_key: SecretStr | None = Field(
         default=None, description="key for that API; none: the running stack's"
+    )
+    client_file_password: SecretStr | None = Field(
+        default=None, description="password of encrypted files for `pagefleet ocr`"
     )
 
 
@@ -115,6 +118,12 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     if running is None:
         return None, key
     return running.api_url, key or running.api_key
+
+
+def file_password() -> str | None:
+    """Return the password of encrypted files, when the environment has one."""
+    secret = load_settings(ClientSettings).client_file_password
+    return secret.get_secret_value() if secret else None
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

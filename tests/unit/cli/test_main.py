@@ -107,3 +107,11 @@ def test_a_home_that_cannot_be_made_is_an_error_of_up(
     assert result.exit_code == 1
     assert "PAGEFLEET_HOME" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["ocr", "status"])
+def test_help_does_not_recommend_secrets_as_arguments(command: str) -> None:
+    shown = runner.invoke(app, [command, "--help"], terminal_width=200).output
+
+    assert "'-' asks for the" in shown
+    assert "TEXT" not in next(line for line in shown.splitlines() if "'-' asks" in line)
