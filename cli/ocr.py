@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SKIPPED_SHOWN = 5
 
 
-def ocr(
+def ocr(  # noqa: PLR0913 - each argument is an option of the command
     files: Annotated[
         list[Path],
         typer.Argument(

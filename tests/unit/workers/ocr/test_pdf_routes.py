@@ -1,7 +1,5 @@
 """Every kind of layer that must not be trusted, and those that must, as a PDF made here."""
 
-
-
 from pathlib import Path
 
 import pymupdf

@@ -1,5 +1,3 @@
-
-
 import pytest
 
 from workers.ocr.plausible_text import has_unknown_characters, is_plausible
