@@ -385,9 +385,13 @@ def test_a_page_of_two_columns_written_line_by_line_is_read_by_columns(tmp_path:
     page = document.new_page()
     for row in range(20):
         for column in range(2):
-            text = f"column {column} has this in row {row}"
+            text = f"column {column} has this in row {row} of its own text"
             write_lines(page, [text], x_pt=60 + 260 * column, top_pt=80 + 15 * row, size_pt=11)
 
     read = texts(routed(save(document, tmp_path)))
 
-    assert read == [f"column {c} has this in row {r}" for c in range(2) for r in range(20)]
+    assert read == [
+        f"column {column} has this in row {row} of its own text"
+        for column in range(2)
+        for row in range(20)
+    ]
