@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pynvml
@@ -40,6 +41,23 @@ def count_gpus() -> int:
         return int(pynvml.nvmlDeviceGetCount())
     finally:
         pynvml.nvmlShutdown()
+
+
+def count_cores(cpu_max: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Count the CPU cores that this process may use, at least 1.
+
+    Args:
+        cpu_max: the control group's quota, which a container's limit sets and the scheduler's
+            affinity does not show.
+    """
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota_us, period_us = cpu_max.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return cores
+    if quota_us == "max":
+        return cores
+    return max(1, min(cores, int(quota_us) // int(period_us)))
 
 
 def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:

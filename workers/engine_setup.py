@@ -3,15 +3,21 @@
 Apart from ``workers.runtime``, because reading a file needs no database, broker or storage.
 """
 
-from workers.devices import Device
+from workers.devices import Device, count_cores
 from workers.ocr.bundle import load_bundle
 from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.page_renderer import RenderLimits
 from workers.settings import OcrSettings
 
 
-def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
-    """Load and check the models, and make the engine that runs them on ``device``."""
+def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> OcrEngine:
+    """Load and check the models, and make the engine that runs them on ``device``.
+
+    Args:
+        settings: of the process.
+        device: of its slot.
+        slots: processes that share this machine's cores.
+    """
     bundle = load_bundle(settings.models_dir, settings.models_bundle)
     return OcrEngine(
         bundle,
@@ -20,9 +26,15 @@ def make_engine(settings: OcrSettings, device: Device) -> OcrEngine:
             rec_chunk_size=settings.rec_chunk_size,
             max_minibatch_px_columns=settings.rec_minibatch_px_columns,
             max_crops=settings.max_crops_per_page,
-            threads=settings.ocr_threads,
+            cache_dir=settings.home / "cache",
+            threads=slot_threads(settings, slots=slots),
         ),
     )
+
+
+def slot_threads(settings: OcrSettings, *, slots: int) -> int:
+    """Return how many cores one of ``slots`` slots uses: what was set, else its share."""
+    return settings.ocr_threads or max(1, count_cores() // slots)
 
 
 def render_limits(settings: OcrSettings) -> RenderLimits:

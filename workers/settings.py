@@ -87,7 +87,11 @@ class OcrSettings(CheckedSettings):
     rec_chunk_size: int = Field(default=256, ge=1, le=256)
     rec_minibatch_px_columns: int = Field(default=262_144, ge=3_200)
     max_crops_per_page: int = Field(default=2_000, ge=1, le=20_000)
-    ocr_threads: int = Field(default=1, ge=1)
+    ocr_threads: int = Field(
+        default=0,
+        ge=0,
+        description="cores of one slot; 0: all for `pagefleet ocr`, a slot's share for a worker",
+    )
     render_max_pixels: int = Field(default=60_000_000, ge=1_000_000)
     render_page_timeout_s: float = Field(default=30, gt=0)
     render_open_timeout_s: float = Field(default=30, gt=0)

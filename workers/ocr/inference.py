@@ -23,6 +23,7 @@ from workers.ocr.errors import (
     PoisonedContextError,
     ProviderUnavailableError,
 )
+from workers.ocr.graph_preparation import Preparation, prepared_model
 
 Device = Literal["cpu", "cuda"]
 
@@ -61,7 +62,10 @@ _POISONED: Final = re.compile(
 
 
 class Session(Protocol):
-    """One model that is ready to run; tests and other runtimes bring their own."""
+    """One model that is ready to run; tests and other runtimes bring their own.
+
+    On a CPU several threads may run it at once; on CUDA one thread owns it.
+    """
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Run one minibatch.
@@ -94,7 +98,7 @@ class ModelFacts:
 
 
 class OnnxSession:
-    """A model on one device; one thread at a time may run it."""
+    """A model on one device; several threads may run it at once on a CPU, one on CUDA."""
 
     def __init__(
         self,
@@ -103,6 +107,8 @@ class OnnxSession:
         device: Device = "cpu",
         threads: int = 1,
         cpu_arena_limit_bytes: int | None = None,
+        preparation: Preparation = "plain",
+        cache_dir: Path | None = None,
     ) -> None:
         """Load a model and prove that it runs on the device that was asked for.
 
@@ -112,16 +118,19 @@ class OnnxSession:
             threads: CPU threads of one run.
             cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
                 limit together; None for no limit.
+            preparation: of the graph; see ``graph_preparation.prepared_model``.
+            cache_dir: for prepared graphs, None for no cache.
 
         A missing or unreadable file is a ``ModelFileError``, a device that is not there a
         ``ProviderUnavailableError``, any other failure an ``InferenceError``.
         """
         ort = _runtime(device)
+        graph = prepared_model(model_path, cache_dir=cache_dir, preparation=preparation)
         options = _session_options(ort, threads=threads)
         if cpu_arena_limit_bytes is not None:
             _limit_cpu_arena(ort, cpu_arena_limit_bytes)
             options.add_session_config_entry("session.use_env_allocators", "1")
-        self._session = _open_session(ort, model_path, options, device)
+        self._session = _open_session(ort, graph, options, device, name=model_path.name)
         self._input_name: str = self._session.get_inputs()[0].name
         self._output_name: str = self._session.get_outputs()[0].name
 
@@ -134,11 +143,19 @@ class OnnxSession:
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:
-    """Read a model's metadata and output size; a bad file is a ``ModelFileError``."""
+    """Read a model's metadata and output size.
+
+    Raises:
+        ModelFileError: the file is missing or no model.
+    """
     ort = _runtime("cpu")
     options = _session_options(ort, threads=1)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = _open_session(ort, model_path, options, "cpu")
+    if not model_path.is_file():
+        raise ModelFileError(
+            f"model file {model_path.name} is missing; run `pagefleet models fetch`"
+        )
+    session = _open_session(ort, str(model_path), options, "cpu", name=model_path.name)
     last_axis = session.get_outputs()[0].shape[-1]
     return ModelFacts(
         metadata=dict(session.get_modelmeta().custom_metadata_map),
@@ -189,20 +206,16 @@ def _session_options(ort: ModuleType, *, threads: int) -> Any:  # noqa: ANN401  
 
 def _open_session(
     ort: ModuleType,
-    model_path: Path,
+    graph: bytes | str,
     options: Any,  # noqa: ANN401  onnxruntime is untyped
     device: Device,
+    *,
+    name: str,
 ) -> Any:  # noqa: ANN401  onnxruntime is untyped
-    if not model_path.is_file():
-        raise ModelFileError(
-            f"model file {model_path.name} is missing; run `pagefleet models fetch`"
-        )
     wanted = _PROVIDERS[device]
     providers = [(wanted, _CUDA_OPTIONS if device == "cuda" else {})]
-    with _translated_errors(model_path.name):
-        session = ort.InferenceSession(
-            str(model_path), options, providers=providers, enable_fallback=0
-        )
+    with _translated_errors(name):
+        session = ort.InferenceSession(graph, options, providers=providers, enable_fallback=0)
     running = session.get_providers()[0]
     if running != wanted:
         raise ProviderUnavailableError(

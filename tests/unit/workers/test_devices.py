@@ -1,8 +1,9 @@
 import os
+from pathlib import Path
 
 import pytest
 
-from workers.devices import Device, choose_device, count_gpus, pin
+from workers.devices import Device, choose_device, count_cores, count_gpus, pin
 from workers.ocr.errors import ProviderUnavailableError
 
 
@@ -50,3 +51,25 @@ def test_a_restriction_of_the_whole_worker_holds_for_its_slots(
     pin(Device("cuda", 1))
 
     assert (count, os.environ["CUDA_VISIBLE_DEVICES"]) == (2, "GPU-7")
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("200000 100000", 2), ("max 100000", 4), ("50000 100000", 1), ("900000 100000", 4), ("", 4)],
+)
+def test_a_containers_quota_bounds_the_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, cores: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+    cpu_max = tmp_path / "cpu.max"
+    cpu_max.write_text(quota)
+
+    assert count_cores(cpu_max) == cores
+
+
+def test_without_a_quota_the_affinity_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 5, 7})
+
+    assert count_cores(tmp_path / "none") == 3
