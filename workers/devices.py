@@ -22,10 +22,17 @@ Wanted = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where the models run; ``gpu_index`` counts the machine's GPUs, None on the CPU."""
+    """Where the models run.
+
+    Attributes:
+        kind: of device.
+        gpu_index: counts the GPUs that this worker may use, None on the CPU.
+        gpu_count: of GPUs that the worker's slots are dealt out to.
+    """
 
     kind: Literal["cpu", "cuda"]
     gpu_index: int | None = None
+    gpu_count: int = 0
 
 
 def count_gpus() -> int:
@@ -70,7 +77,7 @@ def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:
     if wanted == "cpu":
         return Device("cpu")
     if gpu_count:
-        return Device("cuda", slot % gpu_count)
+        return Device("cuda", slot % gpu_count, gpu_count)
     if wanted == "cuda":
         raise ProviderUnavailableError(
             "PAGEFLEET_DEVICE=cuda, but the driver shows no GPU; "
@@ -78,6 +85,26 @@ def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:
         )
     log.warning("no gpu found, running on the cpu")
     return Device("cpu")
+
+
+def gpu_memory_bytes() -> int | None:
+    """Return the memory of the GPU that this process is pinned to; None when it cannot be told."""
+    name = os.environ.get(_VISIBLE, "")  # noqa: TID251 - CUDA's own variable
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        gpu = (
+            pynvml.nvmlDeviceGetHandleByIndex(int(name))
+            if name.isdigit()
+            else pynvml.nvmlDeviceGetHandleByUUID(name)
+        )
+        return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total)
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def pin(device: Device) -> None:

@@ -46,7 +46,7 @@ class Runtime:
 
     @cached_property
     def engine(self) -> OcrEngine:
-        slots = self.settings.slots or devices.count_cores()
+        slots = self.settings.slots or self.device.gpu_count or devices.count_cores()
         return make_engine(self.settings, self.device, slots=slots)
 
     @cached_property

@@ -92,6 +92,10 @@ class OcrSettings(CheckedSettings):
         ge=0,
         description="cores of one slot; 0: all for `pagefleet ocr`, a slot's share for a worker",
     )
+    inference_timeout_s: float = Field(default=120, gt=0)
+    gpu_memory_bytes: int = Field(
+        default=0, ge=0, description="of one slot; 0: its share of nine tenths of the card"
+    )
     render_max_pixels: int = Field(default=60_000_000, ge=1_000_000)
     render_page_timeout_s: float = Field(default=30, gt=0)
     render_open_timeout_s: float = Field(default=30, gt=0)

@@ -10,12 +10,14 @@ from workers.ocr.bundle import ModelBundle
 from workers.ocr.crops import cut_crop, reading_quads, select_detections
 from workers.ocr.detection import Detector
 from workers.ocr.errors import InferenceError, PoisonedContextError
-from workers.ocr.inference import Device, OnnxSession, Session
+from workers.ocr.inference import Device, DeviceMemory, OnnxSession, Session
+from workers.ocr.memory_ladder import LadderSession
 from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.pipeline import PagePipeline, PipelineLimits
 from workers.ocr.recognition import RecognitionLimits, Recognizer
 from workers.ocr.result import PageResult
+from workers.ocr.watchdog import Watchdog, WatchedSession
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
 # On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
@@ -26,6 +28,10 @@ _CPU_MINIBATCH_CROPS: Final = 1
 # CPU gains nothing from waiting.
 _CUDA_WINDOW_PAGES: Final = 16
 _WINDOW_BYTES: Final = 64 << 20
+# Of a slot's GPU memory. The largest input of detection, 1600 x 1600, holds about 1.5 GB of
+# activations; the largest minibatch of recognition, 262,144 columns, 2.5 GB in its last layer
+# alone, twice.
+_DETECTION_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,9 @@ class EngineOptions:
         max_crops: text lines that are recognized on one page at most.
         threads: CPU cores that may be used at once; each works on a page or crop of its own.
         device: where the models run.
+        inference_timeout_s: for one run of a model; past it the process ends itself.
+        gpu_memory_bytes: what the card has; None when unknown, for no limit either.
+        slot_memory_bytes: this slot's share of it, for both models together.
         cache_dir: for graphs that were prepared for a device; None for no cache.
     """
 
@@ -46,6 +55,9 @@ class EngineOptions:
     max_crops: int = 2_000
     threads: int = 1
     device: Device = "cpu"
+    inference_timeout_s: float = 120.0
+    gpu_memory_bytes: int | None = None
+    slot_memory_bytes: int | None = None
     cache_dir: Path | None = None
 
 
@@ -70,7 +82,11 @@ class OcrEngine:
         """
         self._options = options or EngineOptions()
         self._bundle = bundle
-        detection, recognition = sessions or _open_sessions(bundle, self._options)
+        watchdog = Watchdog(self._options.inference_timeout_s)
+        detection, recognition = (
+            WatchedSession(session, watchdog)
+            for session in sessions or _open_sessions(bundle, self._options)
+        )
         manifest = bundle.manifest
         is_cpu = self._options.device == "cpu"
         self._pipeline_limits = _pipeline_limits(self._options)
@@ -182,15 +198,31 @@ def _pipeline_limits(options: EngineOptions) -> PipelineLimits:
 
 
 def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session, Session]:
-    detection = OnnxSession(
-        bundle.detection_path, device=options.device, cache_dir=options.cache_dir
+    return (
+        LadderSession(
+            lambda: OnnxSession(
+                bundle.detection_path,
+                device=options.device,
+                memory=_memory(options, _DETECTION_SHARE),
+                cache_dir=options.cache_dir,
+            )
+        ),
+        LadderSession(
+            lambda: OnnxSession(
+                bundle.recognition_path,
+                device=options.device,
+                memory=_memory(options, 1 - _DETECTION_SHARE),
+                # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU
+                # numpy's argmax is faster than the runtime's, by 4 % of recognition.
+                preparation="best_class" if options.device == "cuda" else "plain",
+                cache_dir=options.cache_dir,
+            )
+        ),
     )
-    recognition = OnnxSession(
-        bundle.recognition_path,
-        device=options.device,
-        # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU numpy's
-        # argmax is faster than the runtime's, by 4 % of recognition.
-        preparation="best_class" if options.device == "cuda" else "plain",
-        cache_dir=options.cache_dir,
-    )
-    return detection, recognition
+
+
+def _memory(options: EngineOptions, share: float) -> DeviceMemory | None:
+    """Return a model's part of the slot's memory."""
+    if options.gpu_memory_bytes is None or options.slot_memory_bytes is None:
+        return None
+    return DeviceMemory(options.gpu_memory_bytes, int(options.slot_memory_bytes * share))

@@ -100,6 +100,10 @@ class PoisonedContextError(InferenceError):
     """The device's context is corrupt: this process must end, and its work be done again."""
 
 
+class SessionLostError(PoisonedContextError):
+    """A model could not be loaded again after running out of memory: this process must end."""
+
+
 class ProviderUnavailableError(InferenceError):
     """The requested device is not there, or is not the one that runs."""
 

@@ -52,6 +52,7 @@ _OUT_OF_MEMORY: Final = re.compile(
     r"|std::bad_alloc"
     r"|bad allocation"
 )
+_REQUESTED_BYTES: Final = re.compile(r"(?:buffer of size|requested bytes of) (\d+)")
 _POISONED: Final = re.compile(
     r"CUDA failure (?:214|220|700|702|709|71[4-9])\b"
     r"|illegal memory access"
@@ -59,6 +60,18 @@ _POISONED: Final = re.compile(
     r"|misaligned address"
     r"|uncorrectable ECC"
 )
+
+
+# Both models take inputs whose free sides are multiples of this.
+_SMALLEST_SIDE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What a device has, and how much of it one session's arena may take, in bytes."""
+
+    device_bytes: int
+    session_bytes: int
 
 
 class Session(Protocol):
@@ -107,6 +120,7 @@ class OnnxSession:
         device: Device = "cpu",
         threads: int = 1,
         cpu_arena_limit_bytes: int | None = None,
+        memory: DeviceMemory | None = None,
         preparation: Preparation = "plain",
         cache_dir: Path | None = None,
     ) -> None:
@@ -118,6 +132,7 @@ class OnnxSession:
             threads: CPU threads of one run.
             cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
                 limit together; None for no limit.
+            memory: of the device and this session's part of it; None for no limit.
             preparation: of the graph; see ``graph_preparation.prepared_model``.
             cache_dir: for prepared graphs, None for no cache.
 
@@ -130,16 +145,53 @@ class OnnxSession:
         if cpu_arena_limit_bytes is not None:
             _limit_cpu_arena(ort, cpu_arena_limit_bytes)
             options.add_session_config_entry("session.use_env_allocators", "1")
-        self._session = _open_session(ort, graph, options, device, name=model_path.name)
+        self._device: Final = device
+        self._memory_bytes = None if memory is None else memory.device_bytes
+        self._new_run_options: Final = ort.RunOptions
+        self._session = _open_session(
+            ort,
+            graph,
+            options,
+            device,
+            name=model_path.name,
+            provider_options=provider_options(device, memory),
+        )
         self._input_name: str = self._session.get_inputs()[0].name
+        self._input_shape = self._session.get_inputs()[0].shape
         self._output_name: str = self._session.get_outputs()[0].name
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        with _translated_errors():
+        return self._run(batch, None)
+
+    def shrink(self) -> None:
+        """Give the arena's unused memory back.
+
+        The runtime does so only at the end of a run, so the smallest input is run.
+        """
+        options = self._new_run_options()
+        arena = "gpu:0" if self._device == "cuda" else "cpu:0"
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", arena)
+        sides = [side if isinstance(side, int) else _SMALLEST_SIDE for side in self._input_shape]
+        self._run(np.zeros((1, *sides[1:]), dtype=np.float32), options)
+
+    def _run(
+        self,
+        batch: NDArray[np.float32],
+        options: Any,  # noqa: ANN401  onnxruntime is untyped
+    ) -> NDArray[np.float32]:
+        with _translated_errors(memory_bytes=self._memory_bytes):
             output: NDArray[np.float32] = self._session.run(
-                [self._output_name], {self._input_name: batch}
+                [self._output_name], {self._input_name: batch}, options
             )[0]
         return output
+
+
+def provider_options(device: Device, memory: DeviceMemory | None) -> dict[str, str]:
+    """Return the options of the device's execution provider."""
+    if device == "cpu":
+        return {}
+    limit = {} if memory is None else {"gpu_mem_limit": str(memory.session_bytes)}
+    return {**_CUDA_OPTIONS, **limit}
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:
@@ -163,13 +215,21 @@ def read_model_facts(model_path: Path) -> ModelFacts:
     )
 
 
-def inference_error(message: str) -> InferenceError:
+def inference_error(message: str, *, memory_bytes: int | None = None) -> InferenceError:
     """Sort a failure of the runtime by its message.
 
-    A poisoned context is looked for first: after one, allocations fail too.
+    A poisoned context is looked for first: after one, allocations fail too. A request for more
+    than the device has was never asked for by a minibatch: a size was read from broken memory.
+
+    Args:
+        message: of the runtime.
+        memory_bytes: that the whole device has, None when unknown.
     """
     if _POISONED.search(message):
         return PoisonedContextError("the device's context is corrupt; this process must end")
+    requested = _REQUESTED_BYTES.search(message)
+    if requested and memory_bytes is not None and int(requested[1]) > memory_bytes:
+        return PoisonedContextError("the runtime asked for more memory than the device has")
     if _OUT_OF_MEMORY.search(message):
         return OutOfMemoryError("the runtime could not allocate memory for a minibatch")
     return InferenceError("the runtime failed on a minibatch")
@@ -211,9 +271,10 @@ def _open_session(
     device: Device,
     *,
     name: str,
+    provider_options: Mapping[str, str] | None = None,
 ) -> Any:  # noqa: ANN401  onnxruntime is untyped
     wanted = _PROVIDERS[device]
-    providers = [(wanted, _CUDA_OPTIONS if device == "cuda" else {})]
+    providers = [(wanted, dict(provider_options or {}))]
     with _translated_errors(name):
         session = ort.InferenceSession(graph, options, providers=providers, enable_fallback=0)
     running = session.get_providers()[0]
@@ -234,11 +295,14 @@ def _limit_cpu_arena(ort: ModuleType, limit_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def _translated_errors(model_name: str | None = None) -> Iterator[None]:
+def _translated_errors(
+    model_name: str | None = None, *, memory_bytes: int | None = None
+) -> Iterator[None]:
     """Raise the runtime's errors as ours.
 
     Args:
         model_name: of the file that is being opened, for the message.
+        memory_bytes: see ``inference_error``.
 
     Raises:
         ModelFileError: the file is no model.
@@ -269,5 +333,5 @@ def _translated_errors(model_name: str | None = None) -> Iterator[None]:
         ) from exc
     except other as exc:
         message = "std::bad_alloc" if isinstance(exc, MemoryError) else str(exc)
-        error = inference_error(message)
+        error = inference_error(message, memory_bytes=memory_bytes)
         raise error from exc

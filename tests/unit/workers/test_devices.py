@@ -1,9 +1,10 @@
 import os
 from pathlib import Path
 
+import pynvml
 import pytest
 
-from workers.devices import Device, choose_device, count_cores, count_gpus, pin
+from workers.devices import Device, choose_device, count_cores, count_gpus, gpu_memory_bytes, pin
 from workers.ocr.errors import ProviderUnavailableError
 
 
@@ -73,3 +74,14 @@ def test_without_a_quota_the_affinity_counts(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 5, 7})
 
     assert count_cores(tmp_path / "none") == 3
+
+
+def test_without_a_driver_no_gpus_memory_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setattr("pynvml.nvmlInit", raise_no_driver)
+
+    assert gpu_memory_bytes() is None
+
+
+def raise_no_driver() -> None:
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)

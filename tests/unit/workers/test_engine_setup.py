@@ -1,6 +1,6 @@
 import pytest
 
-from workers.engine_setup import slot_threads
+from workers.engine_setup import slot_memory_bytes, slot_threads
 from workers.settings import OcrSettings
 
 
@@ -15,3 +15,17 @@ def test_a_slot_takes_its_share_of_the_cores(
 
 def test_a_setting_stands_above_the_share() -> None:
     assert slot_threads(OcrSettings(ocr_threads=3), slots=8) == 3
+
+
+def test_the_slots_of_a_card_share_nine_tenths_of_it() -> None:
+    assert slot_memory_bytes(OcrSettings(), gpu_bytes=80_000, slots_per_gpu=3) == 24_000
+
+
+def test_a_set_amount_of_gpu_memory_stands_above_the_share() -> None:
+    settings = OcrSettings(gpu_memory_bytes=5_000)
+
+    assert slot_memory_bytes(settings, gpu_bytes=80_000, slots_per_gpu=3) == 5_000
+
+
+def test_without_a_known_card_there_is_no_limit() -> None:
+    assert slot_memory_bytes(OcrSettings(), gpu_bytes=None, slots_per_gpu=1) is None

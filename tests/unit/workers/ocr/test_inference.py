@@ -1,7 +1,19 @@
+from types import SimpleNamespace
+
 import pytest
 
-from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
-from workers.ocr.inference import inference_error
+from workers.ocr.errors import (
+    InferenceError,
+    OutOfMemoryError,
+    PoisonedContextError,
+    ProviderUnavailableError,
+)
+from workers.ocr.inference import (
+    DeviceMemory,
+    _open_session,
+    inference_error,
+    provider_options,
+)
 
 OUT_OF_MEMORY = [
     "Failed to allocate memory for requested buffer of size 3221225472",
@@ -54,3 +66,51 @@ def test_a_poisoned_context_counts_more_than_the_allocation_that_failed_after_it
 
 def test_what_the_runtime_said_is_not_repeated() -> None:
     assert "secret" not in str(inference_error("secret text of a document"))
+
+
+TOO_LARGE = "Failed to allocate memory for requested buffer of size 99000000000000"
+
+
+def test_a_request_for_more_than_the_device_has_is_corruption() -> None:
+    error = inference_error(TOO_LARGE, memory_bytes=80_000_000_000)
+
+    assert type(error) is PoisonedContextError
+
+
+@pytest.mark.parametrize("memory_bytes", [None, 99_000_000_000_000])
+def test_a_request_that_the_device_could_hold_is_out_of_memory(memory_bytes: int | None) -> None:
+    assert type(inference_error(TOO_LARGE, memory_bytes=memory_bytes)) is OutOfMemoryError
+
+
+def test_a_gpu_session_has_its_part_of_the_memory() -> None:
+    memory = DeviceMemory(device_bytes=80_000, session_bytes=20_000)
+
+    assert provider_options("cuda", memory)["gpu_mem_limit"] == "20000"
+    assert "gpu_mem_limit" not in provider_options("cuda", None)
+    assert provider_options("cpu", memory) == {}
+
+
+class SilentlyFallenBack:
+    """What onnxruntime returns when a provider fails to start and it takes the CPU instead."""
+
+    def get_providers(self) -> list[str]:
+        return ["CPUExecutionProvider"]
+
+
+def test_a_silent_fallback_to_the_cpu_is_refused() -> None:
+    asked: dict[str, object] = {}
+
+    def session(*_: object, **arguments: object) -> SilentlyFallenBack:
+        asked.update(arguments)
+        return SilentlyFallenBack()
+
+    with pytest.raises(ProviderUnavailableError, match="asked for CUDAExecutionProvider"):
+        _open_session(
+            SimpleNamespace(InferenceSession=session),  # type: ignore[arg-type]  what it uses
+            b"",
+            None,
+            "cuda",
+            name="model.onnx",
+        )
+
+    assert asked["enable_fallback"] == 0
