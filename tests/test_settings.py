@@ -23,6 +23,7 @@ REQUIRED = {
 DEFAULTS: dict[str, Any] = {
     "models_bundle": "ppocrv6-small",
     "device": "auto",
+    "engine": "auto",
     "rec_chunk_size": 256,
     "rec_minibatch_px_columns": 262_144,
     "max_crops_per_page": 2_000,
@@ -60,6 +61,7 @@ WITHOUT_DEFAULT = {"home", "models_dir", "database_url", "redis_url", "s3_bucket
 
 OUT_OF_RANGE = {
     "PAGEFLEET_DEVICE": "tpu",
+    "PAGEFLEET_ENGINE": "tensorrt",
     "PAGEFLEET_REC_CHUNK_SIZE": "257",
     "PAGEFLEET_REC_MINIBATCH_PX_COLUMNS": "100",
     "PAGEFLEET_MAX_CROPS_PER_PAGE": "0",

@@ -26,6 +26,7 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
         bundle,
         EngineOptions(
             device=device.kind,
+            engine=settings.engine,
             rec_chunk_size=settings.rec_chunk_size,
             max_minibatch_px_columns=settings.rec_minibatch_px_columns,
             max_crops=settings.max_crops_per_page,

@@ -84,6 +84,7 @@ class OcrSettings(CheckedSettings):
     models_dir: Path = Field(default_factory=models_dir)
     models_bundle: str = "ppocrv6-small"
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    engine: Literal["auto", "onnxruntime", "openvino"] = "auto"
     rec_chunk_size: int = Field(default=256, ge=1, le=256)
     rec_minibatch_px_columns: int = Field(default=262_144, ge=3_200)
     max_crops_per_page: int = Field(default=2_000, ge=1, le=20_000)

@@ -2,63 +2,28 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
+
+import cv2
 
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crops import cut_crop, reading_quads, select_detections
-from workers.ocr.detection import Detector
+from workers.ocr.engine_models import brought_models, open_models
+from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
-from workers.ocr.inference import Device, DeviceMemory, OnnxSession, Session
-from workers.ocr.memory_ladder import LadderSession
+from workers.ocr.inference import Session
 from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.pipeline import PagePipeline, PipelineLimits
-from workers.ocr.recognition import RecognitionLimits, Recognizer
 from workers.ocr.result import PageResult
-from workers.ocr.watchdog import Watchdog, WatchedSession
-from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
-# On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
-# 480 px together take 27, 29, 29 and 30 ms a crop. And onnxruntime's last bits differ between
-# minibatch sizes (up to 1.4e-6), so one size also keeps confidences the same to the byte.
-_CPU_MINIBATCH_CROPS: Final = 1
+__all__ = ["EngineOptions", "OcrEngine"]
+
 # Recognition waits for this many pages, or this many bytes of crops, whichever comes first. A
 # CPU gains nothing from waiting.
 _CUDA_WINDOW_PAGES: Final = 16
 _WINDOW_BYTES: Final = 64 << 20
-# Of a slot's GPU memory. The largest input of detection, 1600 x 1600, holds about 1.5 GB of
-# activations; the largest minibatch of recognition, 262,144 columns, 2.5 GB in its last layer
-# alone, twice.
-_DETECTION_SHARE: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What an operator may set; only ``max_crops`` and ``device`` can change a result.
-
-    Attributes:
-        rec_chunk_size: crops that go through the recognizer together at most, 1 to 256.
-        max_minibatch_px_columns: crops times padded width of one minibatch at most.
-        max_crops: text lines that are recognized on one page at most.
-        threads: CPU cores that may be used at once; each works on a page or crop of its own.
-        device: where the models run.
-        inference_timeout_s: for one run of a model; past it the process ends itself.
-        gpu_memory_bytes: what the card has; None when unknown, for no limit either.
-        slot_memory_bytes: this slot's share of it, for both models together.
-        cache_dir: for graphs that were prepared for a device; None for no cache.
-    """
-
-    rec_chunk_size: int = 256
-    max_minibatch_px_columns: int = 262_144
-    max_crops: int = 2_000
-    threads: int = 1
-    device: Device = "cpu"
-    inference_timeout_s: float = 120.0
-    gpu_memory_bytes: int | None = None
-    slot_memory_bytes: int | None = None
-    cache_dir: Path | None = None
 
 
 class OcrEngine:
@@ -76,38 +41,33 @@ class OcrEngine:
         Args:
             bundle: files that were checked.
             options: None for the defaults.
-            sessions: detection and recognition of another runtime; None for onnxruntime.
+            sessions: detection and recognition of another runtime; None for the one that the
+                options name.
 
-        ``ProviderUnavailableError`` and the other errors of ``OnnxSession`` pass through.
+        The errors of ``engine_models.open_models`` pass through.
         """
         self._options = options or EngineOptions()
         self._bundle = bundle
-        watchdog = Watchdog(self._options.inference_timeout_s)
-        detection, recognition = (
-            WatchedSession(session, watchdog)
-            for session in sessions or _open_sessions(bundle, self._options)
-        )
-        manifest = bundle.manifest
-        is_cpu = self._options.device == "cpu"
         self._pipeline_limits = _pipeline_limits(self._options)
-        self._detector = Detector(detection, manifest.detection)
-        self._recognizer = Recognizer(
-            recognition,
-            manifest.recognition,
-            bundle.charset,
-            RecognitionLimits(
-                rec_chunk_size=min(self._options.rec_chunk_size, _CPU_MINIBATCH_CROPS)
-                if is_cpu
-                else self._options.rec_chunk_size,
-                max_minibatch_px_columns=self._options.max_minibatch_px_columns,
-                buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
-            ),
+        # The pipeline's threads are all that the cores can take.
+        cv2.setNumThreads(1)
+        models = (
+            open_models(bundle, self._options)
+            if sessions is None
+            else brought_models(bundle, self._options, sessions)
         )
+        self._detector = models.detector
+        self._recognizer = models.recognizer
+        self._arithmetic = models.arithmetic
 
     @property
     def model_version(self) -> str:
-        """Name and hash of the models and their thresholds; equal results come from equal ones."""
-        return self._bundle.model_version
+        """Name and hash of the models and their thresholds, and the arithmetic where it differs.
+
+        Equal results come from equal ones.
+        """
+        suffix = "" if self._arithmetic is None else self._arithmetic.version_suffix
+        return self._bundle.model_version + suffix
 
     def warm_up(self) -> None:
         """Run both models once, so that readiness means ready."""
@@ -136,9 +96,17 @@ class OcrEngine:
             for page in pages:
                 pipeline.add(page)
                 while pipeline.has_outcome:
-                    yield pipeline.take()
+                    yield self._named(pipeline.take())
             while not pipeline.is_empty:
-                yield pipeline.take()
+                yield self._named(pipeline.take())
+
+    def _named(self, outcome: PageResult | PageFailure) -> PageResult | PageFailure:
+        """Say in a result what computed it."""
+        if isinstance(outcome, PageFailure) or self._arithmetic is None:
+            return outcome
+        return replace(
+            outcome, engine=self._arithmetic.engine, precision=self._arithmetic.precision
+        )
 
     def _detect(self, page: PageImage) -> PendingPage | PageFailure:
         """Find and cut the lines of one page.
@@ -195,34 +163,3 @@ def _pipeline_limits(options: EngineOptions) -> PipelineLimits:
         pages_under_way=2 * _CUDA_WINDOW_PAGES,
         pages_undetected=2,
     )
-
-
-def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session, Session]:
-    return (
-        LadderSession(
-            lambda: OnnxSession(
-                bundle.detection_path,
-                device=options.device,
-                memory=_memory(options, _DETECTION_SHARE),
-                cache_dir=options.cache_dir,
-            )
-        ),
-        LadderSession(
-            lambda: OnnxSession(
-                bundle.recognition_path,
-                device=options.device,
-                memory=_memory(options, 1 - _DETECTION_SHARE),
-                # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU
-                # numpy's argmax is faster than the runtime's, by 4 % of recognition.
-                preparation="best_class" if options.device == "cuda" else "plain",
-                cache_dir=options.cache_dir,
-            )
-        ),
-    )
-
-
-def _memory(options: EngineOptions, share: float) -> DeviceMemory | None:
-    """Return a model's part of the slot's memory."""
-    if options.gpu_memory_bytes is None or options.slot_memory_bytes is None:
-        return None
-    return DeviceMemory(options.gpu_memory_bytes, int(options.slot_memory_bytes * share))

@@ -112,3 +112,7 @@ class ModelFileError(OcrError):
     """A model file is missing, is not the pinned SHA-256, or does not fit its manifest."""
 
     code: ClassVar[str] = "model_missing"
+
+
+class GoldenCheckError(ModelFileError):
+    """A model on its engine and precision does not read a printed page whose text is known."""

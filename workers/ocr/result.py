@@ -75,6 +75,8 @@ class PageResult:
         blocks: in reading order; together they hold every line once.
         seconds: what the page took.
         route: how its text was had.
+        engine: runtime that recognized it, None where nothing was recognized.
+        precision: of that runtime's arithmetic.
     """
 
     page_index: int
@@ -89,6 +91,8 @@ class PageResult:
     blocks: tuple[Block, ...]
     seconds: StageSeconds = field(default_factory=StageSeconds)
     route: str = "ocr"
+    engine: str | None = None
+    precision: str | None = None
 
     @property
     def is_truncated(self) -> bool:
@@ -123,6 +127,8 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "page_number": page_number(outcome.page_index),
         "state": "ok",
         "route": outcome.route,
+        "engine": outcome.engine,
+        "precision": outcome.precision,
         "width_px": outcome.width_px,
         "height_px": outcome.height_px,
         "dpi": round(outcome.dpi, 2),
