@@ -30,6 +30,7 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
             rec_chunk_size=settings.rec_chunk_size,
             max_minibatch_px_columns=settings.rec_minibatch_px_columns,
             max_crops=settings.max_crops_per_page,
+            crop_cache_count=settings.crop_cache_count,
             inference_timeout_s=settings.inference_timeout_s,
             gpu_memory_bytes=gpu_bytes,
             slot_memory_bytes=slot_memory_bytes(

@@ -93,6 +93,7 @@ class OcrSettings(CheckedSettings):
         ge=0,
         description="cores of one slot; 0: all for `pagefleet ocr`, a slot's share for a worker",
     )
+    crop_cache_count: int = Field(default=20_000, ge=0)
     inference_timeout_s: float = Field(default=120, gt=0)
     gpu_memory_bytes: int = Field(
         default=0, ge=0, description="of one slot; 0: its share of nine tenths of the card"

@@ -8,6 +8,7 @@ from typing import Final
 import cv2
 
 from workers.ocr.bundle import ModelBundle
+from workers.ocr.crop_cache import CacheCounts
 from workers.ocr.crops import cut_crop, reading_quads, select_detections
 from workers.ocr.engine_models import brought_models, open_models
 from workers.ocr.engine_options import EngineOptions
@@ -58,6 +59,7 @@ class OcrEngine:
         )
         self._detector = models.detector
         self._recognizer = models.recognizer
+        self._cache = models.cache
         self._arithmetic = models.arithmetic
 
     @property
@@ -68,6 +70,11 @@ class OcrEngine:
         """
         suffix = "" if self._arithmetic is None else self._arithmetic.version_suffix
         return self._bundle.model_version + suffix
+
+    @property
+    def crop_cache_counts(self) -> CacheCounts:
+        """How many crops were read already, of all that were asked for."""
+        return self._cache.counts
 
     def warm_up(self) -> None:
         """Run both models once, so that readiness means ready."""

@@ -1,13 +1,14 @@
 """The detector and recognizer of one engine: which runtime and precision, and the check of both."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from workers.ocr import inference_openvino
 from workers.ocr.bundle import ModelBundle
+from workers.ocr.crop_cache import CropCache
 from workers.ocr.detection import Detector
 from workers.ocr.engine_options import EngineName, EngineOptions
 from workers.ocr.errors import GoldenCheckError, ProviderUnavailableError
@@ -54,6 +55,7 @@ class EngineModels:
 
     detector: Detector
     recognizer: Recognizer
+    cache: CropCache
     arithmetic: Arithmetic | None
 
 
@@ -97,6 +99,7 @@ def brought_models(
         options: of the engine.
         sessions: detection and recognition.
     """
+    cache = CropCache(options.crop_cache_count)
     watchdog = Watchdog(options.inference_timeout_s)
     detection, recognition = (WatchedSession(session, watchdog) for session in sessions)
     is_cpu = options.device == "cpu"
@@ -111,7 +114,9 @@ def brought_models(
                 max_minibatch_px_columns=options.max_minibatch_px_columns,
                 buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
             ),
+            cache,
         ),
+        cache=cache,
         arithmetic=None,
     )
 
@@ -156,7 +161,7 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
         ]
     detection, recognition = (LadderSession(opener) for opener in openers)
     models = brought_models(bundle, options, (detection, recognition))
-    return EngineModels(models.detector, models.recognizer, arithmetic)
+    return replace(models, arithmetic=arithmetic)
 
 
 def _open_onnx(

@@ -22,6 +22,7 @@ class EngineOptions:
         device: where the models run.
         engine: the runtime; ``auto`` takes OpenVINO where it is installed and the processor
             multiplies bfloat16 in hardware, else onnxruntime.
+        crop_cache_count: crops whose reading is kept, about 1.3 KB each; 0 for none.
         inference_timeout_s: for one run of a model; past it the process ends itself.
         gpu_memory_bytes: what the card has; None when unknown, for no limit either.
         slot_memory_bytes: this slot's share of it, for both models together.
@@ -34,6 +35,7 @@ class EngineOptions:
     threads: int = 1
     device: Device = "cpu"
     engine: EngineChoice = "onnxruntime"
+    crop_cache_count: int = 20_000
     inference_timeout_s: float = 120.0
     gpu_memory_bytes: int | None = None
     slot_memory_bytes: int | None = None

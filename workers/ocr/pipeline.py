@@ -225,7 +225,7 @@ class PagePipeline:
 
     def _complete(self, window: _Window, plan: RecognitionPlan) -> None:
         """Give each page of a window its own lines; time is shared out by width."""
-        readings = plan.lines()
+        readings = self._recognizer.lines(plan)
         columns = sum(crop.pixels.shape[1] for _, page in window.pages for crop in page.crops)
         seconds_per_column = window.seconds / max(columns, 1)
         position = 0

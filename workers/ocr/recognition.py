@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.bundle import RecognitionModel
+from workers.ocr.crop_cache import CropCache, crop_key
 from workers.ocr.ctc import decode_greedy, mean_confidence
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Session
@@ -85,9 +86,22 @@ class RecognitionPlan:
     """
 
     def __init__(
-        self, crop_count: int, units: Sequence[_Unit], minibatches: Sequence[Minibatch]
+        self,
+        keys: Sequence[bytes],
+        known: Sequence[RecognizedLine | None],
+        units: Sequence[_Unit],
+        minibatches: Sequence[Minibatch],
     ) -> None:
-        self._crop_count = crop_count
+        """Make a plan of which nothing is read yet.
+
+        Args:
+            keys: of the crops; see ``crop_cache``.
+            known: for each crop what it says, None where it has to be read.
+            units: inputs of the crops that have to be read.
+            minibatches: of these inputs.
+        """
+        self.keys: Final = keys
+        self.known: Final = known
         self._units = units
         self._readings: list[Reading | None] = [None] * len(units)
         self.minibatches: Final = tuple(minibatches)
@@ -108,7 +122,10 @@ class RecognitionPlan:
             if reading is None:
                 raise ValueError("a minibatch of the plan is not read yet")
             parts[unit.crop_index].append((unit.piece, reading))
-        return [_join(parts[index]) for index in range(self._crop_count)]
+        return [
+            _join(parts[crop_index]) if line is None else line
+            for crop_index, line in enumerate(self.known)
+        ]
 
 
 class Recognizer:
@@ -120,7 +137,9 @@ class Recognizer:
         model: RecognitionModel,
         charset: Sequence[str],
         limits: RecognitionLimits,
+        cache: CropCache | None = None,
     ) -> None:
+        self._cache = CropCache(0) if cache is None else cache
         self._session = session
         self._model = model
         self._charset = charset
@@ -145,7 +164,7 @@ class Recognizer:
         plan = self.plan(crops)
         for minibatch in plan.minibatches:
             plan.put(minibatch, self.read(minibatch))
-        return plan.lines()
+        return self.lines(plan)
 
     def plan(self, crops: Sequence[NDArray[np.uint8]]) -> RecognitionPlan:
         """Split long crops, and put crops of one padded width together.
@@ -153,12 +172,30 @@ class Recognizer:
         Args:
             crops: each (crop height of the model, W, 3) uint8 RGB.
         """
+        keys = [crop_key(crop) for crop in crops]
+        known = [self._known_line(key) for key in keys]
         units = [
             _Unit(crop_index, piece, crop[:, piece.span.start : piece.span.stop])
             for crop_index, crop in enumerate(crops)
+            if known[crop_index] is None
             for piece in split_line(crop, self._limits.buckets_px[-1])
         ]
-        return RecognitionPlan(len(crops), units, self._minibatches(units))
+        return RecognitionPlan(keys, known, units, self._minibatches(units))
+
+    def lines(self, plan: RecognitionPlan) -> list[RecognizedLine | InferenceError]:
+        """Return for each crop of a plan what it says or why it could not be read.
+
+        A ``ValueError`` says that a minibatch of the plan is not read yet.
+        """
+        lines = plan.lines()
+        for crop_index, line in enumerate(lines):
+            if plan.known[crop_index] is None and isinstance(line, RecognizedLine):
+                self._cache.put(plan.keys[crop_index], line.characters)
+        return lines
+
+    def _known_line(self, key: bytes) -> RecognizedLine | None:
+        characters = self._cache.get(key)
+        return None if characters is None else RecognizedLine(characters)
 
     def read(self, minibatch: Minibatch) -> list[Reading]:
         """Read the inputs of a minibatch, halved until the one is found that cannot be read.

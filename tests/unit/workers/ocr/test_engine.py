@@ -13,6 +13,7 @@ from tests.support.fake_sessions import (
     gray_of,
     ink_bundle,
 )
+from workers.ocr.crop_cache import CacheCounts
 from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
 from workers.ocr.inference import Session
@@ -346,6 +347,17 @@ def test_warming_up_runs_both_models() -> None:
 
     assert detector.shapes
     assert reader.shapes
+
+
+def test_a_page_that_comes_again_is_known_and_reads_the_same() -> None:
+    reader = InkReader()
+    ocr = engine(reader=reader)
+
+    first, again = ocr.read_pages([page_of("A", "B")]), ocr.read_pages([page_of("A", "B")])
+
+    assert [without_seconds(page) for page in first] == [without_seconds(page) for page in again]
+    assert len(reader.shapes) == 2
+    assert ocr.crop_cache_counts == CacheCounts(hits=2, misses=2)
 
 
 def test_the_engine_names_its_models() -> None:
