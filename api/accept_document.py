@@ -1,6 +1,5 @@
 """Accept a document: its bytes first, then its row, then the message about it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,10 +7,12 @@ import structlog
 
 from api.errors import ApiError
 from api.ledger import CommitUnknownError, DocumentEntry, TenantLedger
+from api.services import SendSplit
 from api.source_upload import SourceUpload, StoredSource
 from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
 from db.models import Document
+from db.states import Priority
 from storage.errors import StorageError
 from storage.object_store import ObjectStore
 from workers.dispatch import DispatchError
@@ -44,7 +45,7 @@ def accept_document(
     *,
     ledger: TenantLedger,
     store: ObjectStore,
-    send_split: Callable[[UUID], None],
+    send_split: SendSplit,
     dispatch_after_s: float,
 ) -> Acceptance:
     """Complete an upload, and make the document that the workers look for.
@@ -79,7 +80,7 @@ def accept_document(
         raise
     log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
     try:
-        send_split(document.id)
+        send_split(document.id, priority=Priority(document.priority))
     except DispatchError:
         log.warning("document left to the sweep", document_id=str(document.id))
     return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)

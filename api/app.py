@@ -8,8 +8,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from api import batch_routes, document_routes, health_routes, openapi, problems, result_routes
+from api.body_limit import BodyLimit
 from api.request_log import RequestLog
-from api.services import OpenDoors, Services, limit_database_threads, open_doors
+from api.services import OpenDoors, Services, limit_asking_threads, open_doors
 from api.settings import ApiSettings
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -32,7 +33,7 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        limit_database_threads(settings)
+        limit_asking_threads(settings)
         with doors(settings) as opened:
             app.state.services = Services(settings, opened)
             yield
@@ -61,6 +62,7 @@ def _assemble(lifespan: Lifespan | None) -> FastAPI:
     )
     for routes in (document_routes, result_routes, batch_routes, health_routes):
         app.include_router(routes.router)
+    app.add_middleware(BodyLimit, streamed={document_routes.STREAMED})
     problems.install(app)
     app.add_middleware(RequestLog)  # added last, so that it stands outermost
     app.openapi = _described_once(app)  # type: ignore[method-assign] # as FastAPI documents it

@@ -15,10 +15,9 @@ from db.ids import new_id
 from db.models import Batch
 from db.states import DocumentState
 
-MAX_BODY_BYTES = 2**20
 _CREATED = 201
 
-router = APIRouter(tags=["batches"], max_body_size=MAX_BODY_BYTES)
+router = APIRouter(tags=["batches"])
 
 
 class NewBatch(BaseModel):

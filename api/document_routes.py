@@ -15,7 +15,7 @@ from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
 from api.source_upload import SourceUpload
-from api.upload_form import receive_form
+from api.upload_form import receive_form, timely
 from api.views import (
     DocumentPage,
     DocumentView,
@@ -33,6 +33,7 @@ from storage.errors import StorageError
 RETRY_AFTER_S = 2
 MAX_DOCUMENTS = 100
 MAX_PAGES = 1_000
+STREAMED = ("POST", "/v1/documents")  # reads its body as it arrives, and counts it
 _ACCEPTED = 202
 _NOT_MODIFIED = 304
 
@@ -111,6 +112,7 @@ _ACCEPTED_HEADERS = {
         **declared(
             "malformed_body",
             "unauthenticated",
+            "request_timeout",
             "batch_closed",
             "file_too_large",
             "body_too_large",
@@ -119,6 +121,7 @@ _ACCEPTED_HEADERS = {
             "invalid_request",
             "idempotency_mismatch",
             "unknown_batch",
+            "too_many_uploads",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -135,7 +138,8 @@ async def submit_document(
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
     afterwards.
     """
-    acceptance = await _receive(request, ledger, services, idempotency_key)
+    with services.upload_slot():
+        acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
     headers = {"Location": view.links.self, "Retry-After": str(RETRY_AFTER_S)}
     if acceptance.is_replayed:
@@ -237,12 +241,16 @@ async def _receive(
 
     try:
         filename, fields = await receive_form(
-            request.stream(),
+            timely(
+                request.stream(),
+                idle_s=settings.api_upload_idle_s,
+                min_bytes_per_s=settings.api_upload_min_bytes_per_s,
+            ),
             request.headers.get("Content-Type"),
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
         )
-        return await services.in_storage_thread(
+        return await services.in_accepting_thread(
             accept_document,
             Submission(document_id, filename, fields, idempotency_key),
             upload,

@@ -94,6 +94,11 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "method_not_allowed": ErrorKind(
         405, "Method not allowed", "The address takes the methods that the Allow header names."
     ),
+    "request_timeout": ErrorKind(
+        408,
+        "Request timeout",
+        "The body stopped arriving, or came too slowly; send the request again, whole.",
+    ),
     "not_ready": ErrorKind(
         409, "Not ready", "The document is still being worked on; ask again later.", 2
     ),
@@ -119,6 +124,9 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     ),
     "client_closed_request": ErrorKind(
         499, "Client closed request", "The client went away before its request was complete."
+    ),
+    "too_many_uploads": ErrorKind(
+        503, "Too many uploads", "As many uploads as fit are running; try again in a moment.", 5
     ),
     "not_serving": ErrorKind(503, "Not serving", "A server that the API needs fails.", 5),
 }

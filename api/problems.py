@@ -138,7 +138,10 @@ def _log(answer: Answer, error: Exception) -> None:
     if answer.code == "internal":
         log.error("request failed", code=answer.code, exc_info=error)
     elif answer.kind.status is not None and answer.kind.status > _INTERNAL_STATUS:
-        log.warning("request could not be served", code=answer.code, exc_info=error)
+        # A server that is away is no mistake of ours: its stack would say the same each time.
+        log.warning(
+            "request could not be served", code=answer.code, cause=type(error.__cause__).__name__
+        )
 
 
 async def _on_invalid_request(request: Request, error: Exception) -> Response:

@@ -1,12 +1,8 @@
 """One log line a request, its id, and the headers that every answer has."""
 
-import logging
 import re
 import secrets
-import sys
 import time
-from collections.abc import MutableMapping
-from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -89,44 +85,3 @@ def _log_line(scope: Scope, status: int, seconds: float) -> None:
         seconds=round(seconds, 4),
         tenant=scope["state"].get("tenant"),
     )
-
-
-def configure_logging(level: str) -> None:
-    """Write one JSON line an event to standard output, those of other libraries too."""
-    shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-    output = logging.StreamHandler(sys.stdout)
-    output.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _drop_arguments,
-                structlog.processors.JSONRenderer(),
-            ],
-        )
-    )
-    root = logging.getLogger()
-    root.handlers[:] = [output]
-    root.setLevel(level.upper())
-    # At info it logs every part of a malformed form; at debug the S3 client logs headers.
-    for noisy in ("python_multipart", "boto3", "botocore", "urllib3", "s3transfer"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
-
-
-def _drop_arguments(
-    _logger: object, _method: str, event: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
-    event.pop("positional_args", None)
-    return event

@@ -1,10 +1,12 @@
 """The process that serves the API."""
 
+import logging
+
 import uvicorn
 
 from api.app import create_app
-from api.request_log import configure_logging
 from api.settings import ApiSettings, read_api_settings
+from workers.observability import configure_logging
 
 KEEP_ALIVE_S = 65  # longer than the 60 s of usual load balancers, which reuse connections
 
@@ -12,6 +14,8 @@ KEEP_ALIVE_S = 65  # longer than the 60 s of usual load balancers, which reuse c
 def serve(settings: ApiSettings) -> None:
     """Serve until a signal comes, then let requests finish for ``api_shutdown_s`` seconds."""
     configure_logging(settings.log_level)
+    # It warns of every malformed form, which is the sender's concern, and quotes from it.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     uvicorn.run(
         create_app(settings),
         host=settings.api_host,

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
 from anyio import CapacityLimiter
 
 from api.auth import Keyring
+from api.capacity import capacity_of
+from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
 from db.engine import Database, Transaction
+from db.states import Priority
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
 from workers import dispatch
@@ -27,13 +30,19 @@ PROBE_TIMEOUT_S = 1.0
 PROBE_CACHE_S = 2.0
 
 
+class SendSplit(Protocol):
+    """Says that a document waits; ``DispatchError`` when nobody hears it."""
+
+    def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Doors:
     """The servers that the API talks to; ``probes`` ask each of them for an answer."""
 
     transaction: Transaction
     store: ObjectStore
-    send_split: Callable[[UUID], None]
+    send_split: SendSplit
     probes: Mapping[str, Probe]
 
 
@@ -43,8 +52,11 @@ OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
 @contextmanager
 def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     """Connect to the real servers; each is first talked to when it is first needed."""
+    capacity = capacity_of(settings)
     database = Database(
-        settings.database_url.get_secret_value(), pool_size=settings.api_database_pool_size
+        settings.database_url.get_secret_value(),
+        pool_size=settings.api_database_pool_size,
+        max_connections=capacity.database_connections,
     )
     secret = settings.s3_secret_access_key
     store = S3ObjectStore(
@@ -55,6 +67,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         secret_access_key=None if secret is None else secret.get_secret_value(),
         checksums=settings.s3_checksums,
         attempts=STORAGE_ATTEMPTS,
+        connections=capacity.storage_connections,
     )
     try:
         yield Doors(
@@ -74,8 +87,8 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
 class Services:
     """The doors, and what one process keeps beside them.
 
-    Calls to storage have threads of their own: slow storage must not take those in which the
-    database answers.
+    Calls to storage have threads of their own, and so has what completes an upload: slow storage
+    must not take those in which the database answers.
     """
 
     def __init__(self, settings: ApiSettings, doors: Doors) -> None:
@@ -85,7 +98,25 @@ class Services:
         self.send_split = doors.send_split
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
-        self._storage_threads = CapacityLimiter(settings.api_storage_threads)
+        self._uploads = 0  # changed in the event loop only
+        capacity = capacity_of(settings)
+        self._accepting_threads = CapacityLimiter(capacity.accepting_threads)
+        self._storage_threads = CapacityLimiter(capacity.storage_threads)
+
+    @contextmanager
+    def upload_slot(self) -> Iterator[None]:
+        """Take one of the places for uploads, whose buffers have to fit into memory.
+
+        Raises:
+            ApiError: all are taken; waiting would only hide that from the client.
+        """
+        if self._uploads >= self.settings.api_max_uploads:
+            raise ApiError("too_many_uploads")
+        self._uploads += 1
+        try:
+            yield
+        finally:
+            self._uploads -= 1
 
     async def in_storage_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
@@ -95,11 +126,19 @@ class Services:
             lambda: function(*args, **kwargs), limiter=self._storage_threads
         )
 
+    async def in_accepting_thread(
+        self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run what completes an upload, on storage and database; waited for just as well."""
+        return await anyio.to_thread.run_sync(
+            lambda: function(*args, **kwargs), limiter=self._accepting_threads
+        )
 
-def limit_database_threads(settings: ApiSettings) -> None:
-    """Let no more threads ask the database than it has connections for; called in the loop.
+
+def limit_asking_threads(settings: ApiSettings) -> None:
+    """Let no more operations run than there are database connections for; called in the loop.
 
     Operations that are plain functions run in these threads.
     """
     limiter = anyio.to_thread.current_default_thread_limiter()
-    limiter.total_tokens = 3 * settings.api_database_pool_size  # the pool and its overflow
+    limiter.total_tokens = capacity_of(settings).asking_threads

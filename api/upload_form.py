@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
@@ -98,6 +99,37 @@ class _FormInProgress:
             self.fields[self._name] = self._value.decode()
         except UnicodeDecodeError as error:
             raise InvalidFieldsError(FieldProblem(self._name, "is not UTF-8")) from error
+
+
+async def timely(
+    blocks: AsyncIterator[bytes], *, idle_s: float, min_bytes_per_s: float
+) -> AsyncIterator[bytes]:
+    """Yield the blocks of a body, as long as they keep coming, and fast enough.
+
+    The rate is taken over ``idle_s`` seconds of waiting at a time. Only waiting counts: a client
+    that is kept back while its bytes are stored is not slow.
+
+    Raises:
+        ApiError: none came for ``idle_s`` seconds, or too few in them.
+    """
+    waited_s = 0.0
+    received_bytes = 0
+    while True:
+        began_s = anyio.current_time()
+        try:
+            with anyio.fail_after(idle_s):
+                block = await anext(blocks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise ApiError("request_timeout") from error
+        waited_s += anyio.current_time() - began_s
+        received_bytes += len(block)
+        if waited_s >= idle_s:
+            if received_bytes < min_bytes_per_s * waited_s:
+                raise ApiError("request_timeout")
+            waited_s, received_bytes = 0.0, 0
+        yield block
 
 
 async def receive_form(

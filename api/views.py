@@ -13,6 +13,7 @@ from api.upload_form import Priority
 from db.batches import BatchCounts
 from db.models import Batch, Document, Page
 from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState, PageState
+from workers.ocr.page_numbers import page_number
 
 
 class ErrorView(BaseModel):
@@ -177,7 +178,7 @@ def document_view(entry: DocumentEntry) -> DocumentView:
 def page_view(page: Page) -> PageView:
     """Return what the API tells about a page."""
     return PageView(
-        page_number=page.page_index + 1,
+        page_number=page_number(page.page_index),
         state=PageState(page.state),
         route=page.route,
         crops_found=page.crops_found,

@@ -104,30 +104,36 @@ def check_pdf_reader(
 
 def check_models(settings: OcrSettings) -> Iterator[Finding]:
     """Look at every file of the model bundle, and at its hash."""
-    from workers.ocr.bundle import load_bundle
     from workers.ocr.errors import OcrError
+    from workers.ocr.profiles import open_profile
 
     try:
-        bundle = load_bundle(settings.models_dir, settings.models_bundle)
+        bundle = open_profile(settings.profile, settings.models_dir)
     except OcrError as error:
-        yield Finding("Models", "failed", str(error), "Run `pagefleet models fetch`.")
+        yield Finding(
+            "Models",
+            "failed",
+            str(error),
+            "`pagefleet models fetch` gets the missing ones; docs/models.md tells about your own.",
+        )
     else:
-        yield Finding("Models", "ok", f"{bundle.model_version} in {settings.models_dir}")
+        yield Finding("Models", "ok", f"{bundle.model_version} in {bundle.models_dir}")
 
 
 def check_device(settings: OcrSettings) -> Iterator[Finding]:
     """Load a model on the device that the settings ask for."""
-    from workers.devices import choose_device, count_gpus, pin
-    from workers.ocr.bundle import read_manifest
+    from workers.devices import choose_device, count_driver_gpus, count_gpus, pin
     from workers.ocr.errors import OcrError
     from workers.ocr.inference import OnnxSession
+    from workers.ocr.profiles import find_profile
 
     gpu_count = count_gpus()
+    idle_gpus = count_driver_gpus() - gpu_count
     try:
         device = choose_device(settings.device, slot=0, gpu_count=gpu_count)
         pin(device)
-        path = settings.models_dir / read_manifest(settings.models_bundle).detection.file.name
-        OnnxSession(path, device=device.kind)
+        manifest, folder = find_profile(settings.profile, settings.models_dir)
+        OnnxSession(folder / manifest.detection.file.name, device=device.kind)
     except OcrError as error:
         yield Finding(
             "Device",
@@ -137,7 +143,15 @@ def check_device(settings: OcrSettings) -> Iterator[Finding]:
             " that serves CUDA 13.",
         )
         return
-    yield Finding("Device", "ok", f"{device.kind}; GPUs seen: {gpu_count}")
+    if idle_gpus and settings.device != "cpu":
+        yield Finding(
+            "Device",
+            "warning",
+            f"{device.kind}; the driver shows {idle_gpus} GPUs, and this onnxruntime uses none",
+            "Install requirements/gpu.txt in place of cpu.txt, or set PAGEFLEET_DEVICE=cpu.",
+        )
+    else:
+        yield Finding("Device", "ok", f"{device.kind}; GPUs in use: {gpu_count}")
 
 
 def check_limits(settings: OcrSettings) -> Iterator[Finding]:

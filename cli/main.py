@@ -8,14 +8,17 @@ import typer
 from typer.core import TyperGroup
 
 from cli.api_server import api
-from cli.console import output, report_error
+from cli.bench import app as bench
+from cli.console import output, report_error, set_up_streams
 from cli.database import keys, migrate
+from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
+from cli.stack.commands import down, up
 from cli.status import status
 from cli.worker import worker
 
@@ -47,6 +50,7 @@ app = typer.Typer(
 
 def run() -> None:
     """Run the command line; the entry point of the ``pagefleet`` script."""
+    set_up_streams()
     app(prog_name="pagefleet")
 
 
@@ -83,7 +87,13 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-for _command in (ocr, status, doctor, api, worker, reconcile, flower, migrate, samples):
+_COMMANDS = (
+    *(ocr, doctor, samples),
+    *(demo, up, down, status),
+    *(migrate, api, worker, reconcile, flower),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")
+app.add_typer(bench, name="bench")

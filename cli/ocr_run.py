@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
+from cli.console import shown
 from workers.ocr.document_result import DocumentSource, document_json
-from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import Engine, PageReader
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
 
@@ -56,8 +57,8 @@ class FileOutcome:
         """Return the outcome for ``--json``."""
         error = {"code": self.error_code, "message": self.error_message}
         return {
-            "file": str(self.path),
-            "output": None if self.output is None else str(self.output),
+            "file": shown(self.path),
+            "output": None if self.output is None else shown(self.output),
             "state": self.state,
             "pages": self.pages,
             "pages_failed": self.pages_failed,
@@ -73,14 +74,14 @@ class FileReader:
     def __init__(
         self,
         renderer: PageRenderer,
-        engine: OcrEngine,
+        engine: Engine,
         *,
         options: OcrOptions,
         output_format: OutputFormat,
         password: str | None = None,
     ) -> None:
         self._renderer = renderer
-        self._engine = engine
+        self._reader = PageReader(engine)
         self._options = options
         self._format = output_format
         self._password = password
@@ -120,15 +121,16 @@ class FileReader:
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         indexes = range(opened.page_count)
-        images = self._renderer.pages(indexes, dpi=self._options.dpi)
-        pages = _counted(self._engine.read_pages(images), opened.page_count, on_page)
+        options = self._options
+        rendered = self._renderer.pages(indexes, dpi=options.dpi, mode=options.mode)
+        pages = _counted(self._reader.read_pages(rendered), opened.page_count, on_page)
         return document_json(
             map(page_json, pages),
             # The same file has the same id, wherever it lies.
             document_id=str(uuid5(NAMESPACE_URL, f"sha256:{sha256}")),
-            source=DocumentSource(path.name, sha256, opened.media_type, path.stat().st_size),
-            model_version=self._engine.model_version,
-            options=self._options.model_dump(mode="json"),
+            source=DocumentSource(shown(path.name), sha256, opened.media_type, path.stat().st_size),
+            model_version=self._reader.model_version,
+            options=options.model_dump(mode="json"),
         )
 
     def _write(self, result: dict[str, Any], output: Path) -> None:

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from cli.console import notices
+from cli.console import notices, write_line
 
 
 def is_terminal() -> bool:
@@ -35,6 +35,13 @@ class Bar:
         if self._progress is None or self._task is None:
             return
         self._progress.update(self._task, description=escape(label), completed=done, total=total)
+
+    def print_result(self, line: str) -> None:
+        """Write a line to standard output; above the bar where both go to one terminal."""
+        if self._progress is not None and sys.stdout.isatty():
+            self._progress.console.print(escape(line))
+        else:
+            write_line(line)
 
     def print(self, line: str) -> None:
         """Write a line to standard error, above the bar where there is one."""

@@ -107,6 +107,17 @@ def write_samples(folder: Path) -> list[Sample]:
     return written
 
 
+def write_long_document(path: Path, page_count: int) -> None:
+    """Write a PDF of so many scanned pages, the sample's scans in turn."""
+    scans = pymupdf.open(stream=_scanned_pdf([_rendered(page) for page in SCANS]))
+    document = pymupdf.open()
+    for first in range(0, page_count, scans.page_count):
+        # Copied each time, so that the file grows with its pages as a real one does.
+        last = min(scans.page_count, page_count - first) - 1
+        document.insert_pdf(scans, to_page=last)
+    document.save(path)
+
+
 def _lines_of(pages: tuple[PageText, ...]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(text for _, text in page if text) for page in pages)
 

@@ -1,13 +1,12 @@
 """The one place where the command line reads its environment."""
 
-import json
 import os
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, SecretStr, field_validator
 
 from cli.errors import EXIT_USAGE, CommandError
+from cli.stack.state import read_stack
 from workers.settings import (
     FOREIGN_PREFIXES,
     CheckedSettings,
@@ -22,23 +21,34 @@ S = TypeVar("S", bound=CheckedSettings)
 class ClientSettings(CheckedSettings):
     """Where ``status`` finds the API when no option says so."""
 
-    client_api_url: str | None = None
-    client_api_key: SecretStr | None = None
+    client_api_url: str | None = Field(
+        default=None,
+        description="address of the API for `pagefleet status`; none: the running stack's",
+    )
+    client_api_key: SecretStr | None = Field(
+        default=None, description="key for that API; none: the running stack's"
+    )
 
 
 class DatabaseSettings(CheckedSettings):
     """What ``migrate`` and ``keys`` need: one server of all."""
 
-    database_url: SecretStr
+    database_url: SecretStr = Field(
+        description="Postgres, as `postgresql://user:password@host:port/database`"
+    )
 
 
 class FlowerSettings(CheckedSettings):
     """How Flower listens and who may read it."""
 
-    flower_host: str = "127.0.0.1"
-    flower_port: int = Field(default=5555, ge=1, le=65_535)
-    flower_user: str = Field(default="pagefleet", pattern=r"^[^:,]+$")
-    flower_password: SecretStr = Field(min_length=8)
+    flower_host: str = Field(default="127.0.0.1", description="address that Flower listens on")
+    flower_port: int = Field(
+        default=5555, ge=1, le=65_535, description="port that Flower listens on"
+    )
+    flower_user: str = Field(
+        default="pagefleet", pattern=r"^[^:,]+$", description="who may look; no colon and no comma"
+    )
+    flower_password: SecretStr = Field(min_length=8, description="8 characters or more, no comma")
 
     @field_validator("flower_password")
     @classmethod
@@ -72,6 +82,11 @@ def is_worker_configured() -> bool:
     )
 
 
+def own_environment() -> dict[str, str]:
+    """Return this process's environment, for programs that are to have the same settings."""
+    return dict(os.environ)
+
+
 def become(command: list[str], *, environment: dict[str, str]) -> None:
     """Replace this process by ``command``, so that signals reach it; never returns.
 
@@ -96,15 +111,10 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key
-    return _find_stack(home_dir(), key)
-
-
-def _find_stack(home: Path, key: str | None) -> tuple[str | None, str | None]:
-    try:
-        running = json.loads((home / "stack.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    running = read_stack(home_dir())
+    if running is None:
         return None, key
-    return running["api_url"], key or running["api_key"]
+    return running.api_url, key or running.api_key
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.client import ApiClient, BatchStatus, DocumentStatus
-from cli.console import output, print_json_line
+from cli.console import json_line, output, print_json_line
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.progress import Bar, progress_bar
 from cli.watch import follow
@@ -171,7 +171,7 @@ def watch_documents(
 
 def _report_change(document: DocumentStatus, *, bar: Bar, as_json: bool) -> None:
     if as_json:
-        print_json_line(_record(document))
+        bar.print_result(json_line(_record(document)))
     else:
         bar.print(document_line(document))
 
@@ -213,7 +213,7 @@ def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> Bat
             bar.show(current.name, current.documents_final, current.documents or None)
             line = f"{current.documents_final} of {current.documents} documents final"
             if as_json and shown != line:
-                print_json_line(_record(current))
+                bar.print_result(json_line(_record(current)))
             elif shown != line:
                 bar.print(f"{current.name}: {line}")
             shown = line

@@ -38,11 +38,18 @@ def worker(
 ) -> None:
     """Work on queued documents until stopped; SIGTERM lets running tasks end first."""
     from cli.settings import become, load_settings
+    from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_gpus
+    from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
     chosen = _known_queues(queues)
     settings = load_settings(WorkerSettings)
-    slots = slots or default_slots(settings, chosen)
+    configure_logging(settings.log_level)
+    gpu_count = count_gpus()
+    if RECOGNIZE_QUEUE in chosen:
+        require_recognition(settings, gpu_count=gpu_count)
+    slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
     check_cores(settings, chosen, slots)
     become(
         worker_command(
@@ -60,6 +67,27 @@ def worker(
     )
 
 
+def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:
+    """Look for the device and the models before Celery takes over.
+
+    Its pool would start children for ever, and each would take a task and fail.
+
+    Raises:
+        CommandError: a required GPU or a model is missing or wrong.
+    """
+    from workers.devices import choose_device
+    from workers.ocr.errors import OcrError
+    from workers.ocr.profiles import open_profile
+
+    try:
+        choose_device(settings.device, slot=0, gpu_count=gpu_count)
+        open_profile(settings.profile, settings.models_dir)
+    except OcrError as error:
+        raise CommandError(
+            str(error), "`pagefleet doctor` looks for the cause.", exit_code=EXIT_USAGE
+        ) from error
+
+
 def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) -> list[str]:
     """Return the command line of a Celery worker."""
     return [
@@ -75,17 +103,16 @@ def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) 
     ]
 
 
-def default_slots(settings: "WorkerSettings", queues: list[str]) -> int:
+def default_slots(settings: "WorkerSettings", queues: list[str], *, gpu_count: int) -> int:
     """Return how many tasks a worker runs at a time when nobody chose."""
     from workers.celeryconfig import RECOGNIZE_QUEUE
-    from workers.devices import count_cores, count_gpus
+    from workers.devices import count_cores
 
     if settings.slots:
         return settings.slots
     if RECOGNIZE_QUEUE not in queues:
         return _WAITING_SLOTS
-    gpu_count = 0 if settings.device == "cpu" else count_gpus()
-    return gpu_count or count_cores()
+    return (settings.device != "cpu" and gpu_count) or count_cores()
 
 
 def check_cores(settings: "WorkerSettings", queues: list[str], slots: int) -> None:

@@ -123,7 +123,11 @@ def publish(
     pages: Sequence[PageRecord],
     assemble_after_s: float,
 ) -> bool:
-    """Make the results of a chunk the ones that count, and say whether it was the last chunk.
+    """Make the results of a chunk the ones that count.
+
+    Returns:
+        Whether the document waits for its assembly now and no chord will call for it: this was
+        its last chunk, and an attempt that failed before has killed the chord.
 
     The document's row is locked first: without that the last two chunks could each see the
     other one open, and nobody would assemble.
@@ -144,17 +148,18 @@ def publish(
             .values(
                 state=page.state,
                 generation=claim.generation,
-                attempts=Page.attempts + 1,
+                attempts=claim.attempt,
                 result_key=result_key,
                 **page.values,
             )
         )
-    return _close_document_if_done(session, claim.document_id, claim.generation, assemble_after_s)
+    is_last = _close_document_if_done(
+        session, claim.document_id, claim.generation, assemble_after_s
+    )
+    return is_last and _most_attempts(session, claim.document_id, claim.generation) > 1
 
 
-def give_up(
-    session: Session, chunk_id: UUID, *, code: str, detail: str, assemble_after_s: float
-) -> None:
+def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None:
     """End a chunk that no worker could finish: its pages fail, and the document goes on.
 
     Nothing happens when somebody finished or renewed the chunk in the meantime.
@@ -180,12 +185,10 @@ def give_up(
             chunk.page_stop,
         )
         _fail_pages(session, held, code, detail)
-        _close_document_if_done(session, chunk.document_id, chunk.generation, assemble_after_s)
+        _close_document_if_done(session, chunk.document_id, chunk.generation, 0)
 
 
-def fail(
-    session: Session, claim: ChunkClaim, *, code: str, detail: str, assemble_after_s: float
-) -> None:
+def fail(session: Session, claim: ChunkClaim, *, code: str, detail: str) -> None:
     """End a chunk from within: its pages fail, and the document goes on.
 
     Raises:
@@ -194,7 +197,7 @@ def fail(
     _lock_document(session, claim.document_id)
     _set_once(session, claim, {"state": ChunkState.FAILED, "error_code": code, **_FINAL})
     _fail_pages(session, claim, code, detail)
-    _close_document_if_done(session, claim.document_id, claim.generation, assemble_after_s)
+    _close_document_if_done(session, claim.document_id, claim.generation, 0)
 
 
 _FINAL: Mapping[str, Any] = {"dispatch_after": None, "lease_expires_at": None, "worker": None}
@@ -249,6 +252,15 @@ def _close_document_if_done(
         .values(dispatch_after=func.now() + timedelta(seconds=assemble_after_s))
     )
     return True
+
+
+def _most_attempts(session: Session, document_id: UUID, generation: int) -> int:
+    most = session.scalar(
+        select(func.max(Chunk.attempt)).where(
+            Chunk.document_id == document_id, Chunk.generation == generation
+        )
+    )
+    return most or 0
 
 
 def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:

@@ -24,12 +24,21 @@ CONNECT_TIMEOUT_S = 5
 class Database:
     """One process's connections to Postgres; make it after a fork, never before."""
 
-    def __init__(self, url: str, *, pool_size: int = 2) -> None:
+    def __init__(self, url: str, *, pool_size: int = 2, max_connections: int | None = None) -> None:
+        """Describe the database.
+
+        Args:
+            url: its address.
+            pool_size: how many connections are kept open.
+            max_connections: how many there may be at once; None: three times those kept.
+        """
+        self.max_connections = max_connections or 3 * pool_size
         self._engine = sqlalchemy.create_engine(
             driver_url(url),
             pool_size=pool_size,
-            max_overflow=2 * pool_size,
+            max_overflow=self.max_connections - pool_size,
             pool_pre_ping=True,
+            hide_parameters=True,  # file names of users must not come into a logged traceback
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "prepare_threshold": None,  # prepared statements break behind PgBouncer
@@ -46,8 +55,8 @@ class Database:
         """Open a transaction, commit it at the end of the block, roll back on an exception.
 
         Raises:
-            DatabaseUnavailableError: no connection, or it was lost; after a lost COMMIT the
-                outcome is unknown and the row must be read again.
+            DatabaseUnavailableError: no connection, or it was lost, or a lock or statement took too
+                long; after a lost COMMIT the outcome is unknown and the row must be read again.
             DuplicateRowError: a unique rule is violated.
             DatabaseError: any other refusal.
         """
@@ -55,11 +64,11 @@ class Database:
             with Session(self._engine, expire_on_commit=False) as session, session.begin():
                 yield session
         except exc.IntegrityError as error:
-            if isinstance(error.orig, psycopg.errors.UniqueViolation):
-                raise DuplicateRowError(error.orig.diag.constraint_name or "?") from error
-            raise DatabaseError(f"the database refused: {type(error.orig).__name__}") from error
+            # Without its cause: Postgres repeats the whole row in the text, file names and all.
+            refusal = _refused(error)
+            raise refusal from None
         except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
-            raise DatabaseUnavailableError("the database is not reachable") from error
+            raise DatabaseUnavailableError(what_is_unavailable(error)) from error
         except exc.SQLAlchemyError as error:
             if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
                 raise DatabaseUnavailableError("the database connection was lost") from error
@@ -81,3 +90,28 @@ def driver_url(url: str) -> str:
     if scheme in {"postgres", "postgresql"}:
         return f"postgresql+psycopg{separator}{rest}"
     return url
+
+
+def what_is_unavailable(error: exc.SQLAlchemyError) -> str:
+    """Say in a sentence why the database could not do what it can do at other times."""
+    cause = error.orig if isinstance(error, exc.DBAPIError) else None
+    match cause:
+        case psycopg.errors.LockNotAvailable():
+            return f"what had to be changed stayed locked for {LOCK_TIMEOUT_S} s"
+        case psycopg.errors.QueryCanceled():
+            return f"a statement took {STATEMENT_TIMEOUT_S} s, or an operator stopped it"
+        case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
+            return "the database rolled back one of two transactions that met"
+        case None if isinstance(error, exc.TimeoutError):
+            return "no connection of the pool came free"
+    return "the database is not reachable"
+
+
+def _refused(error: exc.IntegrityError) -> DatabaseError:
+    if not isinstance(error.orig, psycopg.Error):
+        return DatabaseError(f"the database refused: {type(error.orig).__name__}")
+    constraint = error.orig.diag.constraint_name
+    if isinstance(error.orig, psycopg.errors.UniqueViolation):
+        return DuplicateRowError(constraint or "?")
+    place = constraint or error.orig.diag.column_name or "?"
+    return DatabaseError(f"the database refused: {type(error.orig).__name__} of {place}")

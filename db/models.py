@@ -174,7 +174,6 @@ class Page(Model):
     result_key: Mapped[str | None] = mapped_column(default=None)
     result_start: Mapped[int | None] = mapped_column(BigInteger, default=None)
     result_stop: Mapped[int | None] = mapped_column(BigInteger, default=None)
-    content_hash: Mapped[str | None] = mapped_column(default=None)
     crops_found: Mapped[int | None] = mapped_column(default=None)
     crops_kept: Mapped[int | None] = mapped_column(default=None)
     truncated: Mapped[bool] = mapped_column(default=False)

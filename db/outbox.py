@@ -3,16 +3,17 @@
 Two sweeps may run at once: a row that one of them has locked is skipped by the other.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.models import Chunk, Document
-from db.states import ChunkState, DocumentState
+from db.states import DocumentState, Priority
 
 
 class Work(StrEnum):
@@ -27,15 +28,15 @@ class Work(StrEnum):
 class DueWork:
     """A row that somebody has to be told about again; ``id`` is a document's or a chunk's.
 
-    ``attempts`` are the claims that count towards the cap.
+    ``attempts`` are the claims that count towards the cap; ``priority`` is the document's.
     """
 
     work: Work
     id: UUID
     document_id: UUID
     generation: int
-    deliveries: int
     attempts: int
+    priority: Priority
     page_start: int = 0
     page_stop: int = 0
 
@@ -65,7 +66,7 @@ def take_due_documents(session: Session, *, limit: int, backoff_s: float) -> lis
             Document.id,
             Document.state,
             Document.generation,
-            Document.deliveries,
+            Document.priority,
             (Document.attempt - Document.excused).label("attempts"),
         )
     ).all()
@@ -75,8 +76,8 @@ def take_due_documents(session: Session, *, limit: int, backoff_s: float) -> lis
             id=row.id,
             document_id=row.id,
             generation=row.generation,
-            deliveries=row.deliveries,
             attempts=row.attempts,
+            priority=Priority(row.priority),
         )
         for row in rows
     ]
@@ -91,6 +92,9 @@ def take_due_chunks(session: Session, *, limit: int, backoff_s: float) -> list[D
         .limit(limit)
         .with_for_update(skip_locked=True)
     ).scalar_subquery()
+    priority_of_chunk = (
+        select(Document.priority).where(Document.id == Chunk.document_id).scalar_subquery()
+    )
     rows = session.execute(
         update(Chunk)
         .where(Chunk.id.in_(due))
@@ -103,31 +107,46 @@ def take_due_chunks(session: Session, *, limit: int, backoff_s: float) -> list[D
             Chunk.id,
             Chunk.document_id,
             Chunk.generation,
-            Chunk.deliveries,
+            priority_of_chunk.label("priority"),
             (Chunk.attempt - Chunk.excused).label("attempts"),
             Chunk.page_start,
             Chunk.page_stop,
         )
     ).all()
-    return [DueWork(work=Work.RECOGNIZE, **row._asdict()) for row in rows]
+    return [
+        DueWork(
+            work=Work.RECOGNIZE,
+            id=row.id,
+            document_id=row.document_id,
+            generation=row.generation,
+            attempts=row.attempts,
+            priority=Priority(row.priority),
+            page_start=row.page_start,
+            page_stop=row.page_stop,
+        )
+        for row in rows
+    ]
 
 
-def count_open(session: Session) -> dict[str, int]:
-    """Count the documents and chunks that are not final, by state."""
-    documents = session.execute(
-        select(Document.state, func.count())
-        .where(Document.state.in_(_OPEN_DOCUMENT_STATES))
-        .group_by(Document.state)
-    ).all()
-    chunks = session.execute(
-        select(Chunk.state, func.count())
-        .where(Chunk.state.in_([ChunkState.QUEUED, ChunkState.RUNNING]))
-        .group_by(Chunk.state)
-    ).all()
-    return {f"documents_{row[0]}": row[1] for row in documents} | {
-        f"chunks_{row[0]}": row[1] for row in chunks
-    }
+def put_back_unsent(session: Session, unsent: Sequence[DueWork], *, delay_s: float) -> None:
+    """Undo the marks of work that could not be sent, so that the broker's fault costs no back-off.
+
+    A row that somebody claimed meanwhile is left alone.
+    """
+    for table, is_chunk in ((Document, False), (Chunk, True)):
+        ids = [work.id for work in unsent if (work.work is Work.RECOGNIZE) is is_chunk]
+        session.execute(
+            update(table)
+            .where(
+                table.id.in_(ids),
+                table.dispatch_after.is_not(None),
+                or_(table.lease_expires_at.is_(None), table.lease_expires_at < func.now()),
+            )
+            .values(
+                deliveries=table.deliveries - 1,
+                dispatch_after=func.now() + timedelta(seconds=delay_s),
+            )
+        )
 
 
 _SPLIT_STATES = frozenset({DocumentState.QUEUED, DocumentState.SPLITTING})
-_OPEN_DOCUMENT_STATES = (*_SPLIT_STATES, DocumentState.RECOGNIZING, DocumentState.ASSEMBLING)

@@ -26,6 +26,13 @@ class DocumentState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Priority(StrEnum):
+    """Whose turn it is first; it never changes."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+
+
 class ChunkState(StrEnum):
     """``running`` goes back to ``queued`` when its work is put back."""
 

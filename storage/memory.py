@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from storage.errors import ObjectNotFoundError
-from storage.object_store import PART_BYTES, ObjectWriter, StoredObject
+from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
 
 
 class InMemoryObjectStore:
@@ -35,6 +35,7 @@ class InMemoryObjectStore:
                 raise ObjectNotFoundError(key) from None
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
+        check_range(start, stop)
         return self.get(key)[start:stop]
 
     def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:

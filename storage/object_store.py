@@ -37,7 +37,11 @@ class ObjectStore(Protocol):
         """Return a whole object; for those known to be small."""
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``, half-open."""
+        """Return the bytes from ``start`` to ``stop``, half-open; fewer where the object ends.
+
+        Raises:
+            ValueError: ``start`` is negative, or ``stop`` lies before it.
+        """
 
     def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
         """Yield an object part by part; a missing object raises before the first part."""
@@ -49,7 +53,10 @@ class ObjectStore(Protocol):
         """Yield the objects under ``prefix`` in key order, those after key ``after`` only."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, in batches; a key that is not there counts as deleted."""
+        """Delete objects, in batches; a key that is not there counts as deleted.
+
+        An error says that some are still there; deleting all of them again is safe.
+        """
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
         """Return an address at which anybody can GET the object for ``expires_s`` seconds."""
@@ -59,3 +66,13 @@ class ObjectStore(Protocol):
 
     def check(self) -> None:
         """Ask the store whether the bucket is there and may be used."""
+
+
+def check_range(start: int, stop: int) -> None:
+    """Refuse a range that is none, the same way in every store.
+
+    Raises:
+        ValueError: ``start`` is negative, or ``stop`` lies before it.
+    """
+    if not 0 <= start <= stop:
+        raise ValueError(f"a range has 0 <= start <= stop, got {start} and {stop}")

@@ -1,6 +1,6 @@
 """The only door to boto3: S3, and everything that speaks it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
@@ -12,6 +12,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionError,  # noqa: A004 - botocore's own name for it
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
 )
@@ -22,16 +23,15 @@ from storage.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from storage.object_store import PART_BYTES, ObjectWriter, StoredObject
+from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 Checksums = Literal["when_required", "when_supported"]
 
-_CONNECT_TIMEOUT_S = 5
-_READ_TIMEOUT_S = 60
 _KEYS_PER_DELETE = 1_000  # the most that one request takes
+_PAST_THE_END = "InvalidRange"
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound", "NoSuchUpload"})
 _PASSING = frozenset({
     "500",
@@ -52,7 +52,7 @@ _PASSING = frozenset({
 class S3ObjectStore:
     """One bucket. The client is made at first use, once per process: never across a fork."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each setting, all by name
         self,
         *,
         bucket: str,
@@ -62,6 +62,9 @@ class S3ObjectStore:
         secret_access_key: str | None = None,
         checksums: Checksums = "when_required",
         attempts: int = 8,
+        connect_timeout_s: float = 5,
+        read_timeout_s: float = 60,
+        connections: int = 16,
     ) -> None:
         """Describe the bucket.
 
@@ -74,6 +77,10 @@ class S3ObjectStore:
             checksums: since 1.36 boto3 sends checksums that some compatible stores refuse;
                 ``when_supported`` asks for them.
             attempts: of one request, with back-off between them.
+            connect_timeout_s: of one attempt.
+            read_timeout_s: of one attempt, between two pieces of the answer.
+            connections: that are kept open for the next request; as many as threads that use the
+                store at once.
         """
         self._bucket = bucket
         self._client_options: dict[str, Any] = {
@@ -82,15 +89,15 @@ class S3ObjectStore:
             "aws_access_key_id": access_key_id,
             "aws_secret_access_key": secret_access_key,
             "config": Config(
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                read_timeout=_READ_TIMEOUT_S,
+                connect_timeout=connect_timeout_s,
+                read_timeout=read_timeout_s,
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 request_checksum_calculation=checksums,
                 response_checksum_validation=checksums,
                 signature_version="s3v4",
                 # Compatible stores have no name in DNS for every bucket.
                 s3={"addressing_style": "path" if endpoint_url else "auto"},
-                max_pool_connections=16,
+                max_pool_connections=connections,
             ),
         }
 
@@ -118,12 +125,19 @@ class S3ObjectStore:
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
-        if stop <= start:
+        check_range(start, stop)
+        if start == stop:
+            self.head(key)  # HTTP has no empty range, and a missing object is an error all the same
             return b""
         with _translated(key):
-            answer = self._client.get_object(
-                Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
-            )
+            try:
+                answer = self._client.get_object(
+                    Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
+                )
+            except ClientError as error:
+                if _code(error) == _PAST_THE_END:
+                    return b""
+                raise
             return answer["Body"].read()
 
     def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
@@ -158,25 +172,28 @@ class S3ObjectStore:
                     Bucket=self._bucket,
                     Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True},
                 )
-            for error in answer.get("Errors", []):
-                if error.get("Code") not in _MISSING:
-                    raise StorageError(f"{error.get('Code')} for {error.get('Key')}")
+            _require_deleted(answer.get("Errors", []))
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
-        return self._client.generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
-        )
+        with _translated(key):
+            return self._client.generate_presigned_url(
+                "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
+            )
 
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
-        return self._client.generate_presigned_url(
-            "put_object",
-            Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
-            ExpiresIn=expires_s,
-        )
+        with _translated(key):
+            return self._client.generate_presigned_url(
+                "put_object",
+                Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
+                ExpiresIn=expires_s,
+            )
 
     def check(self) -> None:
-        with _translated(self._bucket):
-            self._client.head_bucket(Bucket=self._bucket)
+        try:
+            with _translated(self._bucket):
+                self._client.head_bucket(Bucket=self._bucket)
+        except ObjectNotFoundError as error:
+            raise StorageError(f"there is no bucket {self._bucket}") from error
 
     def ensure_bucket(self) -> None:
         """Make the bucket unless it is there; for stores that Pagefleet runs itself."""
@@ -256,8 +273,9 @@ def _translated(key: str) -> Iterator[None]:
 
     Raises:
         ObjectNotFoundError: the store says that there is none.
-        ObjectCorruptError: fewer bytes came than were announced.
-        StorageUnavailableError: no connection, throttling, or an error of the server.
+        ObjectCorruptError: the bytes do not have the checksum that the store gave with them.
+        StorageUnavailableError: no connection or one that broke off, throttling, or an error of
+            the server.
         StorageError: any other refusal.
     """
     try:
@@ -269,12 +287,27 @@ def _translated(key: str) -> Iterator[None]:
         if code in _PASSING or _status(error) >= 500:  # noqa: PLR2004 - HTTP's server errors
             raise StorageUnavailableError(f"{code} for {key}") from error
         raise StorageError(f"{code} for {key}") from error
-    except IncompleteReadError as error:
+    except FlexibleChecksumError as error:
         raise ObjectCorruptError(key) from error
-    except (ConnectionError, HTTPClientError) as error:
+    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
         raise StorageUnavailableError(f"the store is not reachable for {key}") from error
     except BotoCoreError as error:
         raise StorageError(f"{type(error).__name__} for {key}") from error
+
+
+def _require_deleted(errors: Sequence[Mapping[str, Any]]) -> None:
+    """Check what a delete request says of those of its keys that it did not delete.
+
+    Raises:
+        StorageUnavailableError: none of them is refused for good; deleting all again may help.
+        StorageError: at least one is.
+    """
+    failed = [error for error in errors if error.get("Code") not in _MISSING]
+    refused = [error for error in failed if error.get("Code") not in _PASSING]
+    for first, kind in ((refused, StorageError), (failed, StorageUnavailableError)):
+        if first:
+            code, key = first[0].get("Code"), first[0].get("Key")
+            raise kind(f"{code} for {key}, one of {len(failed)} objects that were not deleted")
 
 
 def _code(error: ClientError) -> str:

@@ -6,13 +6,18 @@ from pathlib import Path
 import pytest
 import redis
 
+from cli.samples import Sample, write_samples
 from cli.stack.leash import Leash
 from cli.stack.postgres import Postgres
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.valkey import Valkey
+from db.engine import Database
 from db.migrate import migrate
 from tests.support import services
+from tests.support.fleet import Fleet, fleet_environment, make_key
+from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
+from workers.settings import models_dir
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +83,41 @@ def s3_bucket(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
     """An empty bucket of the test's own."""
     with services.fresh_bucket(object_storage) as bucket:
         yield bucket
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sample]:
+    """The project's samples by file name."""
+    written = write_samples(tmp_path_factory.mktemp("samples"))
+    return {sample.path.name: sample for sample in written}
+
+
+@pytest.fixture
+def idle_fleet(
+    database_url: str, redis_url: str, s3_bucket: S3Bucket, tmp_path: Path
+) -> Iterator[Fleet]:
+    """Processes of every kind, none of them started yet; all are ended with the test."""
+    require_bundle()
+    database = Database(database_url)
+    fleet = Fleet(
+        environment=fleet_environment(
+            database_url=database_url,
+            redis_url=redis_url,
+            bucket=s3_bucket,
+            home=tmp_path,
+            models_dir=models_dir(),
+        ),
+        logs=tmp_path,
+        key=make_key(database),
+        database=database,
+    )
+    yield fleet
+    fleet.stop()
+    database.dispose()
+
+
+@pytest.fixture
+def fleet(idle_fleet: Fleet) -> Fleet:
+    """Processes of every kind, running."""
+    idle_fleet.start_all()
+    return idle_fleet

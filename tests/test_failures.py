@@ -1,5 +1,8 @@
 """The error table: no class and no code is left out of it."""
 
+import errno
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -13,9 +16,11 @@ from workers.dispatch import DispatchError
 from workers.failures import (
     CATEGORIES,
     ERROR_CODES,
+    EXIT_POISONED,
     WOKEN,
     Category,
     Failure,
+    HostExhaustedError,
     classify,
     decided,
 )
@@ -25,6 +30,7 @@ from workers.ocr.errors import (
     InferenceError,
     ModelFileError,
     OcrError,
+    RenderChildError,
 )
 from workers.settings import SettingsError
 
@@ -111,6 +117,7 @@ def test_no_class_is_hidden_behind_its_base() -> None:
         (StorageUnavailableError("x"), Category.TRANSIENT, "storage_unavailable"),
         (DatabaseUnavailableError("x"), Category.TRANSIENT, "database_unavailable"),
         (InferenceError("x"), Category.CAPACITY, "internal"),
+        (RenderChildError("x"), Category.CAPACITY, "internal"),
         (MemoryError(), Category.CAPACITY, "internal"),
         (StaleStateError("x"), Category.SUPERSEDED, "internal"),
         (ModelFileError("x"), Category.CONFIGURATION, "model_missing"),
@@ -178,6 +185,68 @@ def test_a_bug_is_recorded_and_raised() -> None:
         recorder.run(ZeroDivisionError())
 
     assert [failure.code for failure in recorder.failed] == ["internal"]
+
+
+def test_a_full_disk_costs_the_document_no_attempt() -> None:
+    recorder = Recorder()
+
+    with pytest.raises(OSError, match="space"):
+        recorder.run(OSError(errno.ENOSPC, "no space left"))
+
+    assert [failure.is_excused for failure in recorder.put_backs] == [True]
+
+
+def test_a_worker_that_is_stopped_gives_its_work_back_and_goes() -> None:
+    recorder = Recorder()
+
+    with pytest.raises(SystemExit):
+        recorder.run(SystemExit(0))
+
+    assert [failure.category for failure in recorder.put_backs] == [Category.INTERRUPTED]
+
+
+def test_a_stopped_worker_goes_even_when_its_work_was_taken_over() -> None:
+    def stale(_failure: Failure) -> None:
+        raise StaleStateError("x")
+
+    with pytest.raises(SystemExit), decided(put_back=stale, fail=stale):
+        raise SystemExit(0)
+
+
+def test_no_memory_error_leaves_a_task_because_celery_would_end_the_worker() -> None:
+    recorder = Recorder()
+
+    with pytest.raises(HostExhaustedError):
+        recorder.run(MemoryError())
+
+    assert [failure.is_excused for failure in recorder.put_backs] == [False]
+
+
+POISONED = """
+from workers.failures import decided
+from workers.ocr.errors import PoisonedContextError
+from db.errors import StaleStateError
+def stale(failure):
+    raise StaleStateError("x")
+with decided(put_back=stale, fail=stale):
+    raise PoisonedContextError("x")
+"""
+
+
+def test_a_poisoned_process_ends_even_when_its_work_was_taken_over() -> None:
+    ended = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", POISONED], check=False, capture_output=True
+    )
+
+    assert ended.returncode == EXIT_POISONED
+
+
+def test_input_whose_failure_could_not_be_recorded_is_raised() -> None:
+    def lost(_failure: Failure) -> None:
+        raise DatabaseUnavailableError("x")
+
+    with pytest.raises(EncryptedDocumentError), decided(put_back=lost, fail=lost):
+        raise EncryptedDocumentError("x")
 
 
 def test_the_first_error_is_raised_when_recording_it_fails() -> None:

@@ -15,7 +15,10 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("api", "cli", "db", "storage", "workers")
-LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+LOCKS = sorted([
+    *(ROOT / "requirements").glob("*.txt"),
+    *(ROOT / "bench" / "requirements").glob("*.txt"),
+])
 # Each lock and the extras that it holds; test, dev and models are lists of their own.
 LOCKED_EXTRAS = {"cpu": {"cpu"}, "gpu": {"gpu"}, "embedded": {"cpu", "embedded"}}
 
@@ -60,7 +63,8 @@ def test_the_packages_are_those_that_the_build_names(project: dict[str, Any]) ->
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
 
     assert tuple(wheel["packages"]) == PACKAGES
-    assert project["tool"]["importlinter"]["root_packages"] == list(PACKAGES)
+    # bench belongs to the checkout alone.
+    assert project["tool"]["importlinter"]["root_packages"] == sorted([*PACKAGES, "bench"])
 
 
 def test_the_two_onnxruntimes_are_not_installed_together() -> None:
@@ -102,7 +106,7 @@ def test_every_file_of_the_packages_is_in_the_wheel() -> None:
 
 
 def test_there_are_locks() -> None:
-    assert {lock.stem for lock in LOCKS} >= {*LOCKED_EXTRAS, "dev", "models", "test"}
+    assert {lock.stem for lock in LOCKS} >= {*LOCKED_EXTRAS, "dev", "models", "models-tiny", "test"}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)

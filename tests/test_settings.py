@@ -21,7 +21,7 @@ REQUIRED = {
 }
 
 DEFAULTS: dict[str, Any] = {
-    "models_bundle": "ppocrv6-small",
+    "profile": "balanced",
     "device": "auto",
     "engine": "auto",
     "rec_chunk_size": 256,
@@ -134,6 +134,16 @@ def test_an_unknown_variable_is_an_error(environment: pytest.MonkeyPatch) -> Non
         read_settings(WorkerSettings)
 
 
+@pytest.mark.parametrize("name", ["PAGEFLEET_STACK_HOME", "PAGEFLEET_TEST_DEVICE"])
+def test_a_variable_that_nobody_reads_is_an_error(
+    environment: pytest.MonkeyPatch, name: str
+) -> None:
+    environment.setenv(name, "4")
+
+    with pytest.raises(SettingsError, match=f"{name} is not a setting"):
+        read_settings(OcrSettings)
+
+
 def test_all_problems_are_listed_at_once(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("PAGEFLEET_CHUNK_PAGE", "4")
     environment.setenv("PAGEFLEET_SLOTS", "many")
@@ -204,3 +214,24 @@ def test_models_lie_in_the_home_unless_told_otherwise(
     environment.delenv("PAGEFLEET_MODELS_DIR", raising=False)
 
     assert models_dir() == tmp_path / "models"
+
+
+def test_folders_are_absolute_for_every_reader(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("PAGEFLEET_HOME", "here")
+    environment.setenv("PAGEFLEET_MODELS_DIR", "models")
+
+    settings = read_settings(OcrSettings)
+
+    assert (settings.home, home_dir()) == (tmp_path / "here", tmp_path / "here")
+    assert (settings.models_dir, models_dir()) == (tmp_path / "models", tmp_path / "models")
+
+
+def test_models_lie_in_a_relative_home_too(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("PAGEFLEET_HOME", "here")
+    environment.delenv("PAGEFLEET_MODELS_DIR", raising=False)
+
+    assert read_settings(OcrSettings).models_dir == tmp_path / "here" / "models"

@@ -1,5 +1,6 @@
 """Every task's effective options, and every Celery setting, read back from the application."""
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,6 +73,10 @@ EXPECTED_SETTINGS: dict[str, Any] = {
         "socket_keepalive": True,
         "health_check_interval": 25,
         "global_keyprefix": "pagefleet:",
+        "priority_steps": [0, 5],
+        "sep": ":",
+        "max_retries": 1,
+        "interval_start": 0,
     },
     "imports": (
         "workers.tasks.lifecycle",
@@ -123,6 +128,18 @@ def test_every_setting_is_one_that_celery_knows() -> None:
 
 def test_the_queues_are_declared_by_name(configured: Celery) -> None:
     assert [queue.name for queue in configured.conf.task_queues] == list(QUEUES)
+
+
+def test_no_queue_hangs_on_a_binding(configured: Celery) -> None:
+    assert {queue.exchange.name for queue in configured.conf.task_queues} == {""}
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_spawned_pool_child_has_the_same_settings() -> None:
+    in_the_child = pickle.loads(pickle.dumps(app))  # noqa: S301 - what billiard does
+
+    assert in_the_child.conf.result_backend == EXPECTED_SETTINGS["result_backend"]
+    assert in_the_child.conf.imports == EXPECTED_SETTINGS["imports"]
 
 
 def our_tasks() -> dict[str, Task[..., Any]]:

@@ -5,12 +5,12 @@ from typing import Any
 
 from celery import Celery, Task
 
-from workers.celeryconfig import ROUTES, celery_options
-from workers.settings import WorkerSettings, read_settings
+from workers.celeryconfig import ROUTES
 
 app = Celery("pagefleet", set_as_current=True)
-# A callable is evaluated when a setting is first needed, so importing this reads no environment.
-app.add_defaults(lambda: celery_options(read_settings(WorkerSettings)))
+# By name: it is read when a setting is first needed, so importing this reads no environment, and
+# again in every spawned pool child, which gets the application pickled and with it only the name.
+app.config_from_object("workers.celeryconfig:options")
 
 
 def work_task(

@@ -18,7 +18,8 @@ from db.models import Document, Page
 from db.states import DocumentState
 from storage import keys
 from storage.object_store import PART_BYTES, ObjectStore
-from workers import failures, lease
+from workers import claimed_work
+from workers.lease import Lease
 from workers.ocr.document_result import PAGE_SEPARATOR, DocumentSource, DocumentTotals
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import page_json, page_text
@@ -55,25 +56,8 @@ def assemble_document(
         return ""
     claim = work.claim
 
-    def put_back(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.put_back(
-                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
-            )
-
-    def fail(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.fail(session, claim, code=failure.code, detail=failure.sentence)
-
-    def renew() -> None:
-        with transaction() as session:
-            documents.renew(session, claim, lease_s=rules.lease_s)
-
     state = ""
-    with (
-        failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, lease_s=rules.lease_s) as held,
-    ):
+    with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as held:
         written = _write_result(work, store=store, held=held)
         held.check()
         with transaction() as session:
@@ -86,7 +70,7 @@ def assemble_document(
                 values=written.columns,
             )
         state = written.state
-        log.info("document finished", document_id=str(document_id), state=state)
+        log.info("document finished", state=state)
     return state
 
 
@@ -105,6 +89,7 @@ def _claim(
         if claim is None:
             log.info("assembly skipped", document_id=str(document_id))
             return None
+        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
         return _Work(
             claim,
             documents.get(session, document_id),
@@ -120,8 +105,12 @@ class _Written:
     columns: dict[str, Any]
 
 
-def _write_result(work: _Work, *, store: ObjectStore, held: lease.Lease) -> _Written:
-    """Stream the page results into ``result.json`` and their text into ``result.txt``."""
+def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
+    """Stream the page results into ``result.json`` and their text into ``result.txt``.
+
+    Raises:
+        RuntimeError: a page is missing or counted twice; a bug of ours, not to be published.
+    """
     claim = work.claim
     totals = DocumentTotals()
     with (
@@ -154,6 +143,9 @@ def _write_result(work: _Work, *, store: ObjectStore, held: lease.Lease) -> _Wri
                 result.write(part)
                 size_bytes += len(part)
     usage = header["usage"]
+    counted = usage["pages_ok"] + usage["pages_failed"] + usage["pages_skipped"]
+    if counted != work.document.page_count:
+        raise RuntimeError(f"{counted} pages in the result of {work.document.page_count}")
     return _Written(
         state=DocumentState(totals.state),
         result_key=result_key,
@@ -211,9 +203,9 @@ def _source(document: Document) -> DocumentSource:
     )
 
 
-def _model_version(rows: Sequence[Page]) -> str:
+def _model_version(rows: Sequence[Page]) -> str | None:
     """Return the version that read the document; several, when workers were being upgraded."""
-    return ", ".join(sorted({row.model_version for row in rows if row.model_version}))
+    return ", ".join(sorted({row.model_version for row in rows if row.model_version})) or None
 
 
 def _error_columns(rows: Sequence[Page], totals: DocumentTotals) -> dict[str, Any]:

@@ -5,9 +5,10 @@ The measurements behind them are in ARCHITECTURE.md, "Celery settings".
 
 from typing import Any
 
-from kombu import Queue
+from kombu import Exchange, Queue
 
-from workers.settings import WorkerSettings
+from db.states import Priority
+from workers.settings import WorkerSettings, read_settings
 
 SPLIT_QUEUE = "split"
 RECOGNIZE_QUEUE = "recognize"
@@ -23,9 +24,25 @@ ROUTES = {
     ASSEMBLE_TASK: ASSEMBLE_QUEUE,
 }
 
+# Redis has a list for each; a worker takes from the first one that is not empty. 0 is also what
+# a message without a priority has.
+PRIORITIES = {Priority.INTERACTIVE: 0, Priority.BULK: 5}
+
 DAY_S = 86_400
 # A replacement child that loads a model is killed for ever with the default of 4 s.
 CHILD_START_LIMIT_S = 300
+
+
+def __getattr__(name: str) -> dict[str, Any]:
+    """Make ``options`` from the environment when Celery asks for it, and not at import.
+
+    Raises:
+        AttributeError: any other name.
+        SettingsError: the environment is wrong.
+    """
+    if name != "options":
+        raise AttributeError(name)
+    return celery_options(read_settings(WorkerSettings))
 
 
 def celery_options(settings: WorkerSettings) -> dict[str, Any]:
@@ -64,7 +81,8 @@ def _delivery(settings: WorkerSettings) -> dict[str, Any]:
         "task_time_limit": settings.task_hard_limit_s,
         "task_track_started": True,  # so that Flower and an operator see what runs
         "task_send_sent_event": False,  # the API must not depend on who watches
-        "task_queues": [Queue(name, routing_key=name) for name in QUEUES],
+        # The nameless exchange needs no binding in Redis, so none can be lost.
+        "task_queues": [Queue(name, Exchange(""), routing_key=name) for name in QUEUES],
         "task_routes": {task: {"queue": queue} for task, queue in ROUTES.items()},
         "task_default_queue": SPLIT_QUEUE,
         "task_create_missing_queues": False,  # a misspelt queue is an error, not a place to die
@@ -121,5 +139,11 @@ def _broker(settings: WorkerSettings) -> dict[str, Any]:
             "socket_keepalive": True,
             "health_check_interval": 25,
             "global_keyprefix": settings.redis_key_prefix,
+            "priority_steps": list(PRIORITIES.values()),
+            "sep": ":",  # recognize, recognize:5
+            # Whoever sends has the sweep behind it: by default a sender without a connection
+            # sleeps 6 s before it says so, and an upload would wait for that.
+            "max_retries": 1,
+            "interval_start": 0,
         },
     }

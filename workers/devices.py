@@ -1,7 +1,9 @@
 """Which device a slot computes on; decided before the runtime is imported."""
 
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +11,7 @@ import pynvml
 import structlog
 
 from workers.ocr.errors import ProviderUnavailableError
+from workers.ocr.inference import available_devices
 
 log = structlog.get_logger(__name__)
 
@@ -36,18 +39,12 @@ class Device:
 
 
 def count_gpus() -> int:
-    """Count the NVIDIA GPUs that this process may use; 0 without a driver."""
-    given = os.environ.get(_VISIBLE)  # noqa: TID251 - CUDA's own variable, which NVML ignores
-    if given is not None:
-        return len([name for name in given.split(",") if name])
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return 0
-    try:
-        return int(pynvml.nvmlDeviceGetCount())
-    finally:
-        pynvml.nvmlShutdown()
+    """Count the NVIDIA GPUs that this process can compute on.
+
+    0 without a driver, and with an onnxruntime that has no CUDA provider, whatever the driver
+    shows.
+    """
+    return count_driver_gpus() if "cuda" in available_devices() else 0
 
 
 def count_cores(cpu_max: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
@@ -67,8 +64,38 @@ def count_cores(cpu_max: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     return max(1, min(cores, int(quota_us) // int(period_us)))
 
 
-def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:
+def count_driver_gpus() -> int:
+    """Count the GPUs that the driver shows to this process; 0 without a driver."""
+    return len(visible_gpus(_given_visible(), _driver_gpu_ids()))
+
+
+def visible_gpus(given: str | None, gpu_ids: Sequence[str]) -> list[str]:
+    """Return the names of the GPUs that CUDA shows, each as ``CUDA_VISIBLE_DEVICES`` has it.
+
+    Args:
+        given: the variable's value, None when it is not set.
+        gpu_ids: the driver's unique id of each GPU of the machine, by number.
+
+    Source: CUDA C++ Programming Guide, "CUDA Environment Variables": the list ends at the first
+    entry that names no device, so that ``-1`` hides all.
+    """
+    if given is None:
+        return [str(number) for number in range(len(gpu_ids))]
+    names = (name.strip() for name in given.split(","))
+    return list(takewhile(lambda name: _is_gpu(name, gpu_ids), names))
+
+
+def choose_device(
+    wanted: Wanted, *, slot: int, gpu_count: int, runtime_devices: Collection[str] | None = None
+) -> Device:
     """Choose a slot's device: GPUs are dealt out to slots in turn.
+
+    Args:
+        wanted: the setting.
+        slot: the number of the slot in its worker, from 0.
+        gpu_count: of ``count_gpus``.
+        runtime_devices: what the runtime can compute on, None to ask it; gives the reason when
+            there is no GPU to compute on.
 
     Raises:
         ProviderUnavailableError: a GPU is required and there is none. The CPU is never taken in
@@ -78,12 +105,21 @@ def choose_device(wanted: Wanted, *, slot: int, gpu_count: int) -> Device:
         return Device("cpu")
     if gpu_count:
         return Device("cuda", slot % gpu_count, gpu_count)
+    has_provider = "cuda" in (available_devices() if runtime_devices is None else runtime_devices)
+    if wanted == "cuda" and not has_provider:
+        raise ProviderUnavailableError(
+            "PAGEFLEET_DEVICE=cuda, but the installed onnxruntime has no CUDA provider; install "
+            "requirements/gpu.txt, or set PAGEFLEET_DEVICE=auto to run on the CPU"
+        )
     if wanted == "cuda":
         raise ProviderUnavailableError(
             "PAGEFLEET_DEVICE=cuda, but the driver shows no GPU; "
             "check the driver, or set PAGEFLEET_DEVICE=auto to run on the CPU"
         )
-    log.warning("no gpu found, running on the cpu")
+    if has_provider:
+        log.warning("no gpu found, running on the cpu")
+    else:
+        log.warning("onnxruntime has no cuda provider, running on the cpu")
     return Device("cpu")
 
 
@@ -118,5 +154,33 @@ def pin(device: Device) -> None:
 
 def _visible_name(gpu_index: int) -> str:
     """Return the name of a GPU under the restriction that the process already runs under."""
-    given = os.environ.get(_VISIBLE)  # noqa: TID251 - CUDA's own variable
-    return given.split(",")[gpu_index] if given else str(gpu_index)
+    given = _given_visible()
+    return given.split(",")[gpu_index].strip() if given else str(gpu_index)
+
+
+def _given_visible() -> str | None:
+    return os.environ.get(_VISIBLE)  # noqa: TID251 - CUDA's own variable, which NVML ignores
+
+
+def _is_gpu(name: str, gpu_ids: Sequence[str]) -> bool:
+    if name.startswith("MIG-"):  # a part of a GPU; NVML lists GPUs only
+        return bool(gpu_ids)
+    if name.startswith("GPU-"):  # the beginning of an id is enough
+        return any(gpu_id.startswith(name) for gpu_id in gpu_ids)
+    return name.isascii() and name.isdigit() and int(name) < len(gpu_ids)
+
+
+def _driver_gpu_ids() -> list[str]:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        return [
+            str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(number)))
+            for number in range(pynvml.nvmlDeviceGetCount())
+        ]
+    except pynvml.NVMLError:
+        return []  # a driver that cannot name its GPUs computes on none of them
+    finally:
+        pynvml.nvmlShutdown()

@@ -13,8 +13,10 @@ from celery.canvas import Signature
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
+from db.states import Priority
 from workers.app import app
-from workers.celeryconfig import ASSEMBLE_TASK, RECOGNIZE_TASK, SPLIT_TASK
+from workers.celeryconfig import ASSEMBLE_TASK, PRIORITIES, RECOGNIZE_TASK, SPLIT_TASK
+from workers.ocr.page_numbers import page_number
 
 
 class DispatchError(Exception):
@@ -31,34 +33,38 @@ class ChunkMessage:
     page_stop: int
 
 
-def send_split(document_id: UUID) -> None:
-    """Say that a document waits to be split.
+def send_split(document_id: UUID, *, priority: Priority) -> None:
+    """Say that a document of this priority waits to be split.
 
     Raises:
         DispatchError: the broker does not take it.
     """
-    _send(_signature(SPLIT_TASK, document_id, argsrepr=f"('doc={document_id}',)"))
+    _send(
+        _signature(SPLIT_TASK, document_id, argsrepr=f"('doc={document_id}',)", priority=priority)
+    )
 
 
-def send_chunk(chunk: ChunkMessage) -> None:
+def send_chunk(chunk: ChunkMessage, *, priority: Priority) -> None:
     """Say that one chunk waits to be recognized, outside of any chord.
 
     Raises:
         DispatchError: the broker does not take it.
     """
-    _send(_chunk_signature(chunk))
+    _send(_chunk_signature(chunk, priority))
 
 
-def send_assembly(document_id: UUID, generation: int) -> None:
+def send_assembly(document_id: UUID, generation: int, *, priority: Priority) -> None:
     """Say that a document may be ready to be assembled.
 
     Raises:
         DispatchError: the broker does not take it.
     """
-    _send(_assembly_signature(document_id, generation))
+    _send(_assembly_signature(document_id, generation, priority))
 
 
-def send_chord(document_id: UUID, generation: int, chunks: Sequence[ChunkMessage]) -> None:
+def send_chord(
+    document_id: UUID, generation: int, chunks: Sequence[ChunkMessage], *, priority: Priority
+) -> None:
     """Send all chunks of a document, and its assembly for when the last one is done.
 
     The fast path: most documents finish by it. Dying in the middle leaves some chunks unsent
@@ -67,8 +73,8 @@ def send_chord(document_id: UUID, generation: int, chunks: Sequence[ChunkMessage
     Raises:
         DispatchError: the broker does not take it.
     """
-    header = [_chunk_signature(chunk) for chunk in chunks]
-    _send(chord(header, _assembly_signature(document_id, generation), app=app))
+    header = [_chunk_signature(chunk, priority) for chunk in chunks]
+    _send(chord(header, _assembly_signature(document_id, generation, priority), app=app))
 
 
 def check() -> None:
@@ -85,28 +91,41 @@ def check() -> None:
         raise DispatchError("the message broker is not reachable") from error
 
 
-def _chunk_signature(chunk: ChunkMessage) -> Signature[object]:
-    pages = f"{chunk.page_start + 1}-{chunk.page_stop}"
+def _chunk_signature(chunk: ChunkMessage, priority: Priority) -> Signature[object]:
+    first, last = page_number(chunk.page_start), page_number(chunk.page_stop - 1)
     return _signature(
         RECOGNIZE_TASK,
         chunk.chunk_id,
-        argsrepr=f"('doc={chunk.document_id}', 'pages={pages}')",
+        argsrepr=f"('doc={chunk.document_id}', 'pages={first}-{last}')",
+        priority=priority,
     )
 
 
-def _assembly_signature(document_id: UUID, generation: int) -> Signature[object]:
+def _assembly_signature(
+    document_id: UUID, generation: int, priority: Priority
+) -> Signature[object]:
     return _signature(
-        ASSEMBLE_TASK, document_id, generation, argsrepr=f"('doc={document_id}', {generation})"
+        ASSEMBLE_TASK,
+        document_id,
+        generation,
+        argsrepr=f"('doc={document_id}', {generation})",
+        priority=priority,
     )
 
 
-def _signature(task: str, row_id: UUID, *rest: int, argsrepr: str) -> Signature[object]:
+def _signature(
+    task: str, row_id: UUID, *rest: int, argsrepr: str, priority: Priority
+) -> Signature[object]:
     """Make an immutable signature: a chord must not push its header's results into the body."""
     return app.signature(
         task,
         args=(str(row_id), *rest),
         immutable=True,
-        options={"argsrepr": argsrepr, "ignore_result": True},
+        options={
+            "argsrepr": argsrepr,
+            "ignore_result": True,
+            "priority": PRIORITIES[priority],
+        },
     )
 
 

@@ -4,8 +4,9 @@ Apart from ``workers.runtime``, because reading a file needs no database, broker
 """
 
 from workers.devices import Device, count_cores, gpu_memory_bytes
-from workers.ocr.bundle import load_bundle
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.golden import check_golden
+from workers.ocr.profiles import open_profile
 from workers.page_renderer import RenderLimits
 from workers.settings import OcrSettings
 
@@ -13,16 +14,19 @@ _ARENA_SHARE = 0.9
 
 
 def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> OcrEngine:
-    """Load and check the models, and make the engine that runs them on ``device``.
+    """Load the models, make the engine that runs them on ``device``, and see that it can read.
+
+    A ``ModelFileError`` passes through: a file is missing or does not fit, or the golden page was
+    misread.
 
     Args:
         settings: of the process.
         device: of its slot.
         slots: processes that share this machine's cores.
     """
-    bundle = load_bundle(settings.models_dir, settings.models_bundle)
+    bundle = open_profile(settings.profile, settings.models_dir)
     gpu_bytes = gpu_memory_bytes() if device.kind == "cuda" else None
-    return OcrEngine(
+    engine = OcrEngine(
         bundle,
         EngineOptions(
             device=device.kind,
@@ -40,6 +44,8 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
             threads=slot_threads(settings, slots=slots),
         ),
     )
+    check_golden(engine, bundle)
+    return engine
 
 
 def slot_threads(settings: OcrSettings, *, slots: int) -> int:

@@ -4,6 +4,7 @@ One table, read by workers and API. ``tests/test_failures.py`` walks all error c
 packages, so that none is left out.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,12 @@ from enum import StrEnum
 import structlog
 
 from db.errors import DatabaseError, DatabaseUnavailableError, StaleStateError
-from storage.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
+from storage.errors import (
+    ObjectCorruptError,
+    ObjectNotFoundError,
+    StorageError,
+    StorageUnavailableError,
+)
 from workers.dispatch import DispatchError
 from workers.ocr.errors import (
     DocumentError,
@@ -23,12 +29,21 @@ from workers.ocr.errors import (
     PageError,
     PoisonedContextError,
     ProviderUnavailableError,
+    RenderChildError,
 )
 from workers.settings import SettingsError
 
 log = structlog.get_logger(__name__)
 
 EXIT_POISONED = 75  # EX_TEMPFAIL: the work was put back, a new process takes over
+
+
+class HostExhaustedError(Exception):
+    """This machine has no memory, thread, descriptor or disk left for the work.
+
+    It stands in for ``MemoryError`` when a task ends: Celery answers that one, out of a pool
+    child, by ending the whole worker.
+    """
 
 
 class Category(StrEnum):
@@ -38,6 +53,7 @@ class Category(StrEnum):
     TRANSIENT = "transient"  # put back with a delay, not counted as an attempt
     CAPACITY = "capacity"  # put back with a delay, counted
     SUPERSEDED = "superseded"  # ends quietly: somebody else has it
+    INTERRUPTED = "interrupted"  # put back at once, not counted: this worker is being stopped
     CONFIGURATION = "configuration"  # put back, not counted; an operator is needed
     BUG = "bug"  # ends as failed, and is raised for a developer to see
 
@@ -58,23 +74,38 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (ModelFileError, Category.CONFIGURATION),
     (ProviderUnavailableError, Category.CONFIGURATION),
     (InferenceError, Category.CAPACITY),
+    (RenderChildError, Category.CAPACITY),
     (OcrError, Category.BUG),
     (StorageUnavailableError, Category.TRANSIENT),
     (ObjectNotFoundError, Category.BUG),
+    (ObjectCorruptError, Category.BUG),
     (StorageError, Category.CONFIGURATION),
     (StaleStateError, Category.SUPERSEDED),
     (DatabaseUnavailableError, Category.TRANSIENT),
     (DatabaseError, Category.BUG),
     (DispatchError, Category.TRANSIENT),
     (SettingsError, Category.CONFIGURATION),
+    (SystemExit, Category.INTERRUPTED),  # what SIGTERM raises in a pool child
     (MemoryError, Category.CAPACITY),
+    (HostExhaustedError, Category.CAPACITY),
 )
+
+# A full disk or too many open files are the machine's fault, whichever document meets them.
+_EXHAUSTED = frozenset({
+    errno.EAGAIN,
+    errno.EDQUOT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+})
 
 WOKEN: dict[Category, Woken] = {
     Category.INPUT: Woken.NOBODY,
     Category.TRANSIENT: Woken.OPERATOR_IF_IT_LASTS,
     Category.CAPACITY: Woken.OPERATOR_IF_IT_LASTS,
     Category.SUPERSEDED: Woken.NOBODY,
+    Category.INTERRUPTED: Woken.NOBODY,
     Category.CONFIGURATION: Woken.OPERATOR,
     Category.BUG: Woken.DEVELOPERS,
 }
@@ -228,7 +259,10 @@ class Failure:
     category: Category
     code: str
     sentence: str
-    woken: Woken
+
+    @property
+    def woken(self) -> Woken:
+        return WOKEN[self.category]
 
     @property
     def is_final(self) -> bool:
@@ -238,7 +272,11 @@ class Failure:
     @property
     def is_excused(self) -> bool:
         """Whether a retry does not count towards the cap on attempts."""
-        return self.category in {Category.TRANSIENT, Category.CONFIGURATION}
+        return self.category in {
+            Category.TRANSIENT,
+            Category.CONFIGURATION,
+            Category.INTERRUPTED,
+        }
 
 
 def classify(error: BaseException) -> Failure:
@@ -246,8 +284,10 @@ def classify(error: BaseException) -> Failure:
     category = next(
         (category for kind, category in CATEGORIES if isinstance(error, kind)), Category.BUG
     )
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        category = Category.TRANSIENT
     code = error.code if isinstance(error, OcrError) else _code_of(error)
-    return Failure(category, code, ERROR_CODES[code].sentence, WOKEN[category])
+    return Failure(category, code, ERROR_CODES[code].sentence)
 
 
 def _code_of(error: BaseException) -> str:
@@ -268,34 +308,57 @@ def decided(
 
     Work that was superseded, or whose input is at fault, has done what there was to do and ends
     quietly; everything else is raised after it was recorded, because a task that did not do its
-    work must not end as a success.
+    work must not end as a success. A process that cannot be trusted any more ends here.
+
+    Raises:
+        HostExhaustedError: in place of a ``MemoryError``.
+        SystemExit: this worker is being stopped; the work was put back at once.
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         failure = classify(error)
         _log(failure, error)
-        if failure.category is Category.SUPERSEDED:
-            return
         try:
-            (fail if failure.is_final else put_back)(failure)
-        except StaleStateError:
-            return  # somebody else has the row by now, and records its outcome
-        except DatabaseError:
-            log.exception("failure not recorded")  # the lease ends, and the sweep sends it again
-        if failure.category is Category.INPUT:
+            is_settled = _record(failure, put_back=put_back, fail=fail)
+        finally:
+            if isinstance(error, PoisonedContextError):
+                # Not even an orderly exit can be trusted.
+                os._exit(EXIT_POISONED)
+        if is_settled and not isinstance(error, SystemExit):
             return
-        if isinstance(error, PoisonedContextError):
-            # Nothing in this process can be trusted any more, not even an orderly exit.
-            os._exit(EXIT_POISONED)
+        if isinstance(error, MemoryError):
+            raise HostExhaustedError("no memory is left on this machine") from error
         raise
 
 
+def _record(
+    failure: Failure, *, put_back: Callable[[Failure], None], fail: Callable[[Failure], None]
+) -> bool:
+    """Write down how the work ended; return whether nothing is left to be done or told."""
+    if failure.category is Category.SUPERSEDED:
+        return True
+    try:
+        (fail if failure.is_final else put_back)(failure)
+    except StaleStateError:
+        log.info("work was taken over meanwhile")  # whoever has the row records its outcome
+        return True
+    except DatabaseError:
+        log.exception("failure not recorded")  # the lease ends, and the sweep sends it again
+        return False
+    return failure.category is Category.INPUT
+
+
 def _log(failure: Failure, error: BaseException) -> None:
-    fields = {"category": failure.category, "code": failure.code, "error": type(error).__name__}
-    if failure.category in {Category.SUPERSEDED, Category.INPUT}:
+    fields = {
+        "category": failure.category,
+        "code": failure.code,
+        "error": type(error).__name__,
+        "woken": failure.woken,
+    }
+    if failure.category in {Category.SUPERSEDED, Category.INPUT, Category.INTERRUPTED}:
         log.info("work ended early", **fields)
-    elif failure.is_final:
+    elif failure.category in {Category.BUG, Category.CONFIGURATION}:
         log.error("work failed", **fields)
     else:
         log.warning("work put back", **fields)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import structlog
 
 from db.errors import DatabaseError, StaleStateError
+from workers.failures import HostExhaustedError
 
 log = structlog.get_logger(__name__)
 
@@ -26,8 +27,15 @@ class Lease:
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def start(self) -> None:
-        """Begin to renew."""
-        self._thread.start()
+        """Begin to renew.
+
+        Raises:
+            HostExhaustedError: the machine has no thread left.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise HostExhaustedError("no thread can be started on this machine") from error
 
     def stop(self) -> None:
         """Stop renewing; the row's own move to its next state ends the lease."""

@@ -7,7 +7,7 @@ dangerous (``workers.render_child``); this module decides what its end means for
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 from workers.ocr.errors import (
     DamagedPageError,
@@ -15,6 +15,7 @@ from workers.ocr.errors import (
     EmptyDocumentError,
     EncryptedDocumentError,
     FileTooLargeError,
+    OcrError,
     PageCrashedError,
     PageError,
     PageTimeoutError,
@@ -24,7 +25,11 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.modes import Mode, Route, RouteReason
+from workers.ocr.page_image import PageFailure
+from workers.ocr.rendered_page import RenderedPage
+from workers.ocr.routing import RouteDecision
+from workers.ocr.text_layer import box_from_json, layer_from_json
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
 _DOCUMENT_ERRORS: Final[dict[str, type[DocumentError]]] = {
@@ -95,7 +100,7 @@ class PageRenderer:
         self._child: RenderProcess | None = None
         self._document: _Document | None = None
         self._is_open_in_child = False
-        self._asked: tuple[int, float] | None = None
+        self._asked: tuple[int, float, Mode] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +119,7 @@ class PageRenderer:
         Raises:
             DocumentError: one of its kinds, also where the file crashed its reader.
             OSError: the file is not there or may not be read.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
         with path.open("rb"):
@@ -138,49 +143,58 @@ class PageRenderer:
         except (ChildDiedError, ChildOvertimeError):
             self._drop_child()
 
-    def render(self, page_index: int, *, dpi: float) -> PageImage:
+    def render(self, page_index: int, *, dpi: float, mode: Mode = "ocr") -> RenderedPage:
         """Return one page of the open document.
 
         Args:
             page_index: 0-based.
             dpi: wanted resolution of PDF pages; see ``workers.ocr.sources.PageSource``.
+            mode: likewise.
 
         Raises:
             PageError: one of its kinds; the next page can be asked for.
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
-        if self._asked != (page_index, dpi):
-            self._ask_for_page(page_index, dpi)
+        if self._asked != (page_index, dpi, mode):
+            self._ask_for_page(page_index, dpi, mode)
         return self._take_page()
 
     def pages(
-        self, page_indexes: Iterable[int], *, dpi: float
-    ) -> Iterator[PageImage | PageFailure]:
+        self, page_indexes: Iterable[int], *, dpi: float, mode: Mode = "ocr"
+    ) -> Iterator[RenderedPage | PageFailure]:
         """Yield the pages in the order asked for; the next one renders while one is worked on.
 
-        A page that fails is yielded as its failure, and the others go on.
+        A page that fails is yielded as its failure, and the others go on. What makes the next
+        page impossible is raised after the page before it has been yielded.
 
         Raises:
             DocumentError: a fresh child cannot open the document any more.
             ValueError: no document is open, or it has no such page.
-            OcrError: the child cannot be started.
+            RenderChildError: the child cannot be started.
         """
         following = iter(page_indexes)
         page_index = next(following, None)
         while page_index is not None:
-            outcome: PageImage | PageFailure
+            outcome: RenderedPage | PageFailure
             try:
-                outcome = self.render(page_index, dpi=dpi)
+                outcome = self.render(page_index, dpi=dpi, mode=mode)
             except PageError as error:
                 outcome = PageFailure(page_index, error.code, str(error))
             page_index = next(following, None)
+            obstacle: OcrError | ValueError | None = None
             if page_index is not None:
-                self._ask_for_page(page_index, dpi)
+                try:
+                    self._ask_for_page(page_index, dpi, mode)
+                except (OcrError, ValueError) as error:
+                    # Raised here it would take with it a page that is done.
+                    obstacle = error
             yield outcome
+            if obstacle is not None:
+                raise obstacle
 
-    def _ask_for_page(self, page_index: int, dpi: float) -> None:
+    def _ask_for_page(self, page_index: int, dpi: float, mode: Mode) -> None:
         document = self._document
         if document is None:
             raise ValueError("no document is open")
@@ -191,47 +205,39 @@ class PageRenderer:
         if not self._is_open_in_child:
             self._open_in_child(document.path, document.password)
         assert self._child is not None  # noqa: S101 - it runs, for the type checker
-        self._asked = (page_index, dpi)
+        self._asked = (page_index, dpi, mode)
         self._child.ask(
-            {"op": "render", "page_index": page_index, "dpi": dpi},
+            {"op": "render", "page_index": page_index, "dpi": dpi, "mode": mode},
             timeout_s=self._limits.page_timeout_s,
         )
 
-    def _take_page(self) -> PageImage:
+    def _take_page(self) -> RenderedPage:
         """Wait for the page that was asked for, and copy it out of the shared buffer.
 
         Raises:
             PageTimeoutError: its time is over.
-            PageCrashedError: the child died, or ran out of memory.
+            PageCrashedError: the child died, ran out of memory, or answered nonsense.
         """
         assert self._asked is not None  # noqa: S101 - render() has just asked, for the type checker
         assert self._child is not None  # noqa: S101 - the same
-        page_index, _ = self._asked
+        page_index = self._asked[0]
         try:
             answer = self._child.receive()
             self._asked = None
             if "error" in answer:
                 raise self._page_error(answer["error"])
-            page = answer["ok"]
-            pixels = self._child.copy_pixels(page["width_px"], page["height_px"])
+            return _rendered_page(page_index, answer["ok"], self._child)
         except ChildOvertimeError as error:
             self._drop_child()
             raise PageTimeoutError(
                 f"The page took longer than {self._limits.page_timeout_s:g} s to render. Simplify "
                 "the page, or raise the time limit."
             ) from error
-        except ChildDiedError as error:
+        except (ChildDiedError, ValueError) as error:
             self._drop_child()
             raise PageCrashedError(
                 "The page crashed the program that renders it. Export or scan it again."
             ) from error
-        return PageImage(
-            page_index=page_index,
-            pixels=pixels,
-            dpi=page["dpi"],
-            rotation_deg=page["rotation_deg"],
-            render_s=page["render_s"],
-        )
 
     def _page_error(self, answer: dict[str, Any]) -> PageError:
         if answer["code"] == PageCrashedError.code:
@@ -310,3 +316,33 @@ class PageRenderer:
         self._child = None
         self._is_open_in_child = False
         self._asked = None
+
+
+def _rendered_page(page_index: int, answer: dict[str, Any], child: RenderProcess) -> RenderedPage:
+    """Make a page of the child's answer, in which a hostile file may have had its hand.
+
+    Raises:
+        ValueError: the answer is none.
+        ChildDiedError: it speaks of pixels that cannot be.
+    """
+    try:
+        width_px, height_px = int(answer["width_px"]), int(answer["height_px"])
+        route, reason = answer["route"], answer["route_reason"]
+        if route not in get_args(Route) or reason not in get_args(RouteReason):
+            raise ValueError("no such route")
+        size = {"width_px": width_px, "height_px": height_px}
+        regions = tuple(box_from_json(values, **size) for values in answer["regions"])
+        layer = layer_from_json(answer["layer"], **size)
+        is_drawn = route in {"ocr", "mixed"}
+        return RenderedPage(
+            page_index=page_index,
+            **size,
+            dpi=float(answer["dpi"]),
+            rotation_deg=int(answer["rotation_deg"]),
+            render_s=float(answer["render_s"]),
+            decision=RouteDecision(route, reason, regions),
+            pixels=child.copy_pixels(width_px, height_px) if is_drawn else None,
+            layer=layer,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError("the child's answer is no page") from error

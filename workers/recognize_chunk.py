@@ -1,7 +1,7 @@
 """Recognize a chunk: render its pages, read them, store and publish their results."""
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
@@ -12,14 +12,17 @@ import structlog
 from db import chunks, documents
 from db.chunks import ChunkClaim, PageRecord
 from db.engine import Transaction
-from db.states import PageState
+from db.states import PageState, Priority
 from storage import keys
 from storage.object_store import ObjectStore
-from workers import failures, lease
-from workers.ocr.engine import OcrEngine
+from workers import claimed_work, dispatch, failures
+from workers.dispatch import DispatchError
+from workers.lease import Lease
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import Engine, PageReader
+from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -43,6 +46,7 @@ class _Work:
     claim: ChunkClaim
     sha256: str
     options: OcrOptions
+    priority: Priority
 
     @property
     def page_indexes(self) -> range:
@@ -56,7 +60,7 @@ def recognize_chunk(
     store: ObjectStore,
     source_file: SourceFile,
     renderer: PageRenderer,
-    engine: OcrEngine,
+    engine: Engine,
     rules: WorkRules,
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
@@ -69,44 +73,25 @@ def recognize_chunk(
         return ChunkOutcome()
     claim = work.claim
 
-    def put_back(failure: failures.Failure) -> None:
-        with transaction() as session:
-            chunks.put_back(
-                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
-            )
-
-    def fail(failure: failures.Failure) -> None:
-        with transaction() as session:
-            chunks.fail(
-                session,
-                claim,
-                code=failure.code,
-                detail=failure.sentence,
-                assemble_after_s=rules.dispatch_grace_s,
-            )
-
-    def renew() -> None:
-        with transaction() as session:
-            chunks.renew(session, claim, lease_s=rules.lease_s)
-
     outcome = ChunkOutcome()
-    with (
-        failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, lease_s=rules.lease_s) as held,
-    ):
+    with claimed_work.held(claim, chunks, transaction=transaction, rules=rules) as held:
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
-        images = _while_held(held, _render(renderer, path, work))
+        reader = PageReader(engine)
+        pages = _while_held(held, _render(renderer, path, work))
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, engine.read_pages(images), engine.model_version)
+        records = store_pages(store, result_key, reader.read_pages(pages), reader.model_version)
+        _require_all_pages(records, work)
         held.check()
         with transaction() as session:
-            chunks.publish(
+            ends_document = chunks.publish(
                 session,
                 claim,
                 result_key=result_key,
                 pages=records,
                 assemble_after_s=rules.dispatch_grace_s,
             )
+        if ends_document:
+            _send_assembly(work)
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
         log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)
@@ -125,15 +110,26 @@ def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Wo
         if claim is None:
             log.info("chunk skipped", chunk_id=str(chunk_id))
             return None
+        structlog.contextvars.bind_contextvars(
+            document_id=str(claim.document_id), chunk_id=str(chunk_id), attempt=claim.attempt
+        )
         document = documents.get(session, claim.document_id)
-        return _Work(claim, document.sha256, OcrOptions.model_validate(document.options))
+        return _Work(
+            claim,
+            document.sha256,
+            OcrOptions.model_validate(document.options),
+            Priority(document.priority),
+        )
 
 
-def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageImage | PageFailure]:
+def _render(
+    renderer: PageRenderer, path: Path, work: _Work
+) -> Iterator[RenderedPage | PageFailure]:
     remaining = list(work.page_indexes)
+    options = work.options
     try:
         renderer.open(path)
-        for page in renderer.pages(work.page_indexes, dpi=work.options.dpi):
+        for page in renderer.pages(work.page_indexes, dpi=options.dpi, mode=options.mode):
             remaining.remove(page.page_index)
             yield page
     except DocumentError as error:
@@ -144,12 +140,33 @@ def _render(renderer: PageRenderer, path: Path, work: _Work) -> Iterator[PageIma
             yield PageFailure(page_index, failure.code, failure.sentence)
 
 
+def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
+    """Refuse to publish a chunk in which a page is missing, doubled or somebody else's.
+
+    Raises:
+        RuntimeError: the engine did not give back what it got; a bug of ours.
+    """
+    read = [record.page_index for record in records]
+    if read != list(work.page_indexes):
+        raise RuntimeError(f"asked for pages {work.page_indexes}, got {read}")
+
+
+def _send_assembly(work: _Work) -> None:
+    """Say that the document is ready, where its chord is dead; the sweep would say so later."""
+    try:
+        dispatch.send_assembly(
+            work.claim.document_id, work.claim.generation, priority=work.priority
+        )
+    except DispatchError:
+        log.warning("assembly not sent")
+
+
 def _while_held(
-    held: lease.Lease, images: Iterable[PageImage | PageFailure]
-) -> Iterator[PageImage | PageFailure]:
-    for image in images:
+    held: Lease, pages: Iterable[RenderedPage | PageFailure]
+) -> Iterator[RenderedPage | PageFailure]:
+    for page in pages:
         held.check()  # a zombie stops at the next page instead of working on for nothing
-        yield image
+        yield page
 
 
 def store_pages(

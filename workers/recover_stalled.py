@@ -44,7 +44,11 @@ def recover_stalled(*, transaction: Transaction, rules: WorkRules, limit: int) -
     spent = [work for work in due if work.attempts >= rules.max_attempts]
     for work in spent:
         _give_up(work, transaction=transaction, rules=rules)
-    sent = _send_all(work for work in due if work.attempts < rules.max_attempts)
+    to_send = [work for work in due if work.attempts < rules.max_attempts]
+    sent = _send_all(to_send)
+    if sent < len(to_send):
+        with transaction() as session:
+            outbox.put_back_unsent(session, to_send[sent:], delay_s=rules.retry_delay_s)
     if due:
         log.info("stalled work recovered", sent=sent, given_up=len(spent))
     return Recovered(sent, len(spent))
@@ -78,7 +82,6 @@ def _give_up(work: DueWork, *, transaction: Transaction, rules: WorkRules) -> No
                 work.id,
                 code=_LOST.code,
                 detail=_LOST.sentence,
-                assemble_after_s=0,
             )
         else:
             documents.give_up(session, work.id, code=_LOST.code, detail=_LOST.sentence)
@@ -86,12 +89,13 @@ def _give_up(work: DueWork, *, transaction: Transaction, rules: WorkRules) -> No
 
 
 def _send_all(due: Iterable[DueWork]) -> int:
+    """Send in order until the broker fails; return how many were sent."""
     sent = 0
     for work in due:
         try:
             _send(work)
         except DispatchError:
-            # The rest would wait for the same time-out; their back-off brings them up again.
+            # The rest would wait for the same time-out.
             log.warning("sweep stopped, the broker is not reachable", sent=sent)
             return sent
         sent += 1
@@ -100,10 +104,11 @@ def _send_all(due: Iterable[DueWork]) -> int:
 
 def _send(work: DueWork) -> None:
     if work.work is Work.SPLIT:
-        dispatch.send_split(work.id)
+        dispatch.send_split(work.id, priority=work.priority)
     elif work.work is Work.ASSEMBLE:
-        dispatch.send_assembly(work.id, work.generation)
+        dispatch.send_assembly(work.id, work.generation, priority=work.priority)
     else:
         dispatch.send_chunk(
-            ChunkMessage(work.id, work.document_id, work.page_start, work.page_stop)
+            ChunkMessage(work.id, work.document_id, work.page_start, work.page_stop),
+            priority=work.priority,
         )

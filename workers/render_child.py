@@ -11,15 +11,17 @@ Requests on standard input, each with an ``id`` above 0, which its answer repeat
 ``cpu_s``, the processor time that it may take::
 
     {"op": "open", "path", "password"}    → {"ok": {"media_type", "page_count"}}
-    {"op": "render", "page_index", "dpi"} → {"ok": {"width_px", "height_px", "dpi",
-                                                    "rotation_deg", "render_s"}}
+    {"op": "render", "page_index", "dpi", "mode"}
+        → {"ok": {"width_px", "height_px", "dpi", "rotation_deg", "render_s",
+                  "route", "route_reason", "regions", "layer"}}
     {"op": "close"}                       → {"ok": {}}
 
 First of all it says ``{"id": 0, "ok": {}}``: it is ready. Where a request fails it answers
 ``{"error": {"code", "message", "limit", "actual"}}`` and serves on, but for ``page_crashed``: it
 ran out of memory, and ends, since what an allocator does next is anybody's guess. The pixels of a
-page lie in the file ``pixels_fd`` when its answer comes, (H, W, 3) uint8 RGB from byte 0, and stay
-there until the next request.
+page on the route ``ocr`` or ``mixed`` lie in the file ``pixels_fd`` when its answer comes,
+(H, W, 3) uint8 RGB from byte 0, and stay there until the next request. ``workers.ocr.text_layer``
+says what a layer and a box are in JSON.
 """
 
 import ctypes
@@ -37,7 +39,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from workers.ocr.errors import DocumentTooLargeError, OcrError, PageCrashedError
+from workers.ocr.modes import Mode
 from workers.ocr.sources import PageSource, SourceLimits, open_source
+from workers.ocr.text_layer import layer_to_json
 
 # Parsers write no files. What is left is room for complaints on standard error.
 _MAX_WRITE_BYTES: Final = 64 * 1024
@@ -59,7 +63,7 @@ class _Child:
             case "open":
                 return self._open(Path(request["path"]), request["password"])
             case "render":
-                return self._render(request["page_index"], request["dpi"])
+                return self._render(request["page_index"], request["dpi"], request["mode"])
             case "close":
                 self._close()
                 return {}
@@ -71,18 +75,25 @@ class _Child:
         self.source = open_source(path, limits=self.limits, password=password)
         return {"media_type": self.source.media_type, "page_count": self.source.page_count}
 
-    def _render(self, page_index: int, dpi: float) -> dict[str, Any]:
+    def _render(self, page_index: int, dpi: float, mode: Mode) -> dict[str, Any]:
         if self.source is None:
             raise ValueError("render before open")
-        page = self.source.render(page_index, dpi=dpi, max_pixels=self.limits.max_pixels)
-        shared = np.frombuffer(self.pixels, np.uint8, count=page.pixels.size)
-        shared.reshape(page.pixels.shape)[:] = page.pixels
+        page = self.source.render(page_index, dpi=dpi, max_pixels=self.limits.max_pixels, mode=mode)
+        if page.pixels is not None:
+            shared = np.frombuffer(self.pixels, np.uint8, count=page.pixels.size)
+            shared.reshape(page.pixels.shape)[:] = page.pixels
         return {
             "width_px": page.width_px,
             "height_px": page.height_px,
             "dpi": page.dpi,
             "rotation_deg": page.rotation_deg,
             "render_s": page.render_s,
+            "route": page.decision.route,
+            "route_reason": page.decision.reason,
+            "regions": [
+                [box.x_min, box.y_min, box.x_max, box.y_max] for box in page.decision.regions
+            ],
+            "layer": layer_to_json(page.layer),
         }
 
     def _close(self) -> None:
@@ -125,7 +136,9 @@ def _take_protocol_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _send(answers: BinaryIO, request_id: int, answer: dict[str, Any]) -> None:
-    answers.write(json.dumps({"id": request_id, **answer}).encode() + b"\n")
+    line = json.dumps({"id": request_id, **answer}, ensure_ascii=False)
+    # A lone surrogate is no text of anybody's, and must not end the program.
+    answers.write(line.encode(errors="replace") + b"\n")
     answers.flush()
 
 

@@ -23,10 +23,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.errors import OcrError
+from workers.ocr.errors import RenderChildError
 
 _BYTES_PER_PIXEL: Final = 3
-_MAX_ANSWER_BYTES: Final = 64 * 1024
+# A page's text with a place for each word; 60,000 characters that are a word each need 3 MB.
+_MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
 _READY_TIMEOUT_S: Final = 60.0
 # A page buffer above it is given back to the system after each page, so that one huge page does
 # not stay resident for the life of the slot. An A4 page at 300 dpi has 26 MB.
@@ -53,27 +55,36 @@ class RenderProcess:
         """Start the program and wait until it is ready.
 
         Raises:
-            OcrError: it does not start: an installation is broken or a limit far too low.
+            RenderChildError: it does not start: the machine has no process, descriptor or memory
+                left, an installation is broken, or a limit is far too low.
         """
         self.asked_count = 0
         self._received = b""
         self._max_bytes = max_pixels * _BYTES_PER_PIXEL
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child lives
-        self._pixels_fd = _anonymous_file(self._max_bytes)
-        self._pixels = mmap.mmap(self._pixels_fd, self._max_bytes)
-        self._process = self._start({
-            "parent_pid": os.getpid(),
-            "memory_bytes": memory_bytes,
-            "pixels_fd": self._pixels_fd,
-            "max_pixels": max_pixels,
-            "max_pages": max_pages,
-            "max_file_bytes": max_file_bytes,
-        })
+        with contextlib.ExitStack() as opened:
+            try:
+                self._complaints = opened.enter_context(tempfile.TemporaryFile())
+                self._pixels_fd = _anonymous_file(self._max_bytes)
+                opened.callback(os.close, self._pixels_fd)
+                self._pixels = opened.enter_context(mmap.mmap(self._pixels_fd, self._max_bytes))
+                self._process = self._start({
+                    "parent_pid": os.getpid(),
+                    "memory_bytes": memory_bytes,
+                    "pixels_fd": self._pixels_fd,
+                    "max_pixels": max_pixels,
+                    "max_pages": max_pages,
+                    "max_file_bytes": max_file_bytes,
+                })
+            except OSError as error:
+                raise RenderChildError(
+                    f"The render child did not start: {error.strerror}."
+                ) from error
+            self._opened = opened.pop_all()
         self._deadline = time.monotonic() + _READY_TIMEOUT_S
         try:
             self.receive()
         except (ChildDiedError, ChildOvertimeError) as error:
-            raise OcrError(
+            raise RenderChildError(
                 f"The render child did not start. Check the installation: {error}"
             ) from error
         except BaseException:
@@ -89,22 +100,18 @@ class RenderProcess:
         return self._process.poll() is None
 
     def _start(self, config: dict[str, int]) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(  # noqa: S603 - our own program, arguments made here
-                [sys.executable, "-P", "-s", "-m", "workers.render_child", json.dumps(config)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                bufsize=0,
-                cwd="/",
-                env=_environment(),
-                pass_fds=(self._pixels_fd,),
-                # Ctrl-C at a terminal is for the owner, who then ends the child.
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._release()
-            raise OcrError(f"The render child did not start: {error.strerror}.") from error
+        return subprocess.Popen(  # noqa: S603 - our own program, arguments made here
+            [sys.executable, "-P", "-s", "-m", "workers.render_child", json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            bufsize=0,
+            cwd="/",
+            env=_environment(),
+            pass_fds=(self._pixels_fd,),
+            # Ctrl-C at a terminal is for the owner, who then ends the child.
+            start_new_session=True,
+        )
 
     def ask(self, request: dict[str, Any], *, timeout_s: float) -> None:
         """Send a request; its time runs from now on.
@@ -143,7 +150,7 @@ class RenderProcess:
             if not self._wait_readable():
                 self.close()
                 raise ChildOvertimeError("it took too long")
-            part = os.read(self._process.stdout.fileno(), _MAX_ANSWER_BYTES)
+            part = os.read(self._process.stdout.fileno(), _READ_BYTES)
             self._received += part
             if not part or len(self._received) > _MAX_ANSWER_BYTES:
                 raise self._died()
@@ -174,14 +181,7 @@ class RenderProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._release()
-
-    def _release(self) -> None:
-        if self._pixels.closed:
-            return
-        self._pixels.close()
-        os.close(self._pixels_fd)
-        self._complaints.close()
+        self._opened.close()
 
     def _wait_readable(self) -> bool:
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE, for the type checker
@@ -206,13 +206,21 @@ class RenderProcess:
 
 
 def _anonymous_file(size_bytes: int) -> int:
-    """Make a file without a name and return its descriptor; pages of it exist once written to."""
+    """Make a file without a name and return its descriptor; pages of it exist once written to.
+
+    Raises:
+        OSError: the machine has no descriptor or memory for it.
+    """
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:
             file.truncate(size_bytes)
             return os.dup(file.fileno())
     descriptor = os.memfd_create("pagefleet-page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, size_bytes)
+    try:
+        os.ftruncate(descriptor, size_bytes)
+    except OSError:
+        os.close(descriptor)
+        raise
     # A child in an attacker's hands could otherwise cut the file under its owner's feet (SIGBUS).
     fcntl.fcntl(
         descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

@@ -111,5 +111,11 @@ def start_slot(slot: int) -> Runtime:
 
 
 def current_runtime() -> Runtime:
-    """Return this process's runtime; a slot whose start failed tries again with its next task."""
-    return _runtime or start_slot(0)
+    """Return this process's runtime.
+
+    Raises:
+        RuntimeError: the process has none; its start should have ended it.
+    """
+    if _runtime is None:
+        raise RuntimeError("this process was not started as a slot")
+    return _runtime

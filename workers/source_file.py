@@ -1,6 +1,9 @@
 """The source file of the document that a slot works on, fetched once for all its chunks."""
 
+import fcntl
 import hashlib
+import os
+import shutil
 import tempfile
 from pathlib import Path
 from uuid import UUID
@@ -9,13 +12,24 @@ from storage import keys
 from storage.errors import ObjectCorruptError
 from storage.object_store import ObjectStore
 
+_LOCK_NAME = "in-use"
+
 
 class SourceFile:
-    """Keeps the latest document's bytes on local disk; file names are ours, never a user's."""
+    """Keeps the latest document's bytes on local disk; file names are ours, never a user's.
+
+    A pool child never ends in order, so nobody removes what it leaves. Each slot holds a lock in
+    its folder for as long as it lives, and a new slot removes the folders whose lock is free.
+    """
 
     def __init__(self, store: ObjectStore, *, folder: Path | None = None) -> None:
         self._store = store
-        self._folder = tempfile.TemporaryDirectory(prefix="pagefleet-source-", dir=folder)
+        parent = folder or Path(tempfile.gettempdir()) / f"pagefleet-sources-{os.getuid()}"
+        parent.mkdir(mode=0o700, exist_ok=True)
+        if parent.stat().st_uid != os.getuid():
+            raise PermissionError(f"{parent} belongs to another user; remove it, or set TMPDIR")
+        _remove_abandoned(parent)
+        self._folder, self._lock = _new_folder(parent)
         self._document_id: UUID | None = None
 
     def fetch(self, document_id: UUID, *, sha256: str) -> Path:
@@ -25,27 +39,66 @@ class SourceFile:
             ObjectCorruptError: the bytes are not those that were accepted.
             StorageError: the store does not hand them out.
         """
-        path = Path(self._folder.name) / str(document_id)
+        path = self._folder / str(document_id)
         if document_id == self._document_id:
             return path
         self._forget()
+        try:
+            # A name of its own for every fetch: the render child may still hold the file before.
+            self._download(document_id, path, sha256=sha256)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        self._document_id = document_id
+        return path
+
+    def close(self) -> None:
+        """Remove the local copy."""
+        shutil.rmtree(self._folder)
+        os.close(self._lock)
+
+    def _download(self, document_id: UUID, path: Path, *, sha256: str) -> None:
         digest = hashlib.sha256()
-        # A name of its own for every fetch: the render child may still hold the file before.
         with path.open("wb") as file:
             for part in self._store.stream(keys.source_key(document_id)):
                 digest.update(part)
                 file.write(part)
         if digest.hexdigest() != sha256:
-            path.unlink()
             raise ObjectCorruptError(f"the source of document {document_id} is not what was put")
-        self._document_id = document_id
-        return path
 
     def _forget(self) -> None:
         if self._document_id is not None:
-            (Path(self._folder.name) / str(self._document_id)).unlink(missing_ok=True)
+            (self._folder / str(self._document_id)).unlink(missing_ok=True)
         self._document_id = None
 
-    def close(self) -> None:
-        """Remove the local copy."""
-        self._folder.cleanup()
+
+def _new_folder(parent: Path) -> tuple[Path, int]:
+    """Return a new folder and the descriptor that holds its lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent))
+        lock = _try_lock(folder)
+        if lock is not None:
+            return folder, lock
+        # Another slot took the folder for an abandoned one, in the moment before it was locked.
+
+
+def _try_lock(folder: Path) -> int | None:
+    """Return a descriptor that holds the folder's lock; None: its slot lives, or it is gone."""
+    try:
+        lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for folder in parent.iterdir():
+        lock = _try_lock(folder) if (folder / _LOCK_NAME).exists() else None
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)

@@ -10,7 +10,8 @@ from db import documents
 from db.documents import DocumentClaim, PlannedChunk
 from db.engine import Transaction
 from db.ids import new_id
-from workers import dispatch, failures, lease
+from db.states import Priority
+from workers import claimed_work, dispatch
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -23,6 +24,7 @@ log = structlog.get_logger(__name__)
 class _Source:
     claim: DocumentClaim
     sha256: str
+    priority: Priority
 
 
 def split_document(
@@ -44,25 +46,8 @@ def split_document(
         return 0
     claim = source.claim
 
-    def put_back(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.put_back(
-                session, claim, delay_s=rules.retry_delay_s, is_excused=failure.is_excused
-            )
-
-    def fail(failure: failures.Failure) -> None:
-        with transaction() as session:
-            documents.fail(session, claim, code=failure.code, detail=failure.sentence)
-
-    def renew() -> None:
-        with transaction() as session:
-            documents.renew(session, claim, lease_s=rules.lease_s)
-
     page_count = 0
-    with (
-        failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, lease_s=rules.lease_s),
-    ):
+    with claimed_work.held(claim, documents, transaction=transaction, rules=rules):
         path = source_file.fetch(document_id, sha256=source.sha256)
         page_count = renderer.open(path).page_count
         chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
@@ -77,7 +62,7 @@ def split_document(
         log.info("document split", pages=page_count, chunks=len(chunks))
         # Committed first: a message must not overtake the row it speaks of. Dying here loses
         # the messages, and the sweep sends what is not claimed within the grace.
-        _send(claim, chunks)
+        _send(claim, chunks, source.priority)
     return page_count
 
 
@@ -101,15 +86,17 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
         if claim is None:
             log.info("split skipped", document_id=str(document_id))
             return None
-        return _Source(claim, documents.get(session, document_id).sha256)
+        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
+        document = documents.get(session, document_id)
+        return _Source(claim, document.sha256, Priority(document.priority))
 
 
-def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> None:
+def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priority) -> None:
     messages = [
         ChunkMessage(chunk.id, claim.document_id, chunk.page_start, chunk.page_stop)
         for chunk in chunks
     ]
     try:
-        dispatch.send_chord(claim.document_id, claim.generation, messages)
+        dispatch.send_chord(claim.document_id, claim.generation, messages, priority=priority)
     except DispatchError:
-        log.warning("chord not sent", document_id=str(claim.document_id))
+        log.warning("chord not sent")

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cli.stack.errors import ProgramTimeoutError, ServerStartError
 from cli.stack.leash import Leash
 
 LOG_LIMIT_BYTES = 20 * 2**20
@@ -28,6 +29,7 @@ class ChildCommand:
         user_id: the user and group to become; None stays who we are.
         orphan_signal: what it is sent when its parent dies.
         inherited: descriptors it keeps open, besides its output.
+        umask: permissions that the files it makes do not get; -1 for ours.
     """
 
     argv: Sequence[str]
@@ -37,6 +39,7 @@ class ChildCommand:
     user_id: int | None = None
     orphan_signal: int = signal.SIGKILL
     inherited: Sequence[int] = ()
+    umask: int = -1
 
 
 class ChildProcess:
@@ -51,6 +54,7 @@ class ChildProcess:
 
     def __init__(self, command: ChildCommand, leash: Leash | None = None) -> None:
         self._leash = leash
+        self._is_asked_to_stop = False
         with command.log_file.open("ab") as log_file:
             self._process = subprocess.Popen(  # noqa: S603 - no shell, and our own arguments
                 command.argv,
@@ -61,6 +65,7 @@ class ChildProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C goes to us; we stop children in order
                 pass_fds=command.inherited,
+                umask=command.umask,
                 user=command.user_id,
                 group=command.user_id,
                 extra_groups=None if command.user_id is None else [],
@@ -86,8 +91,13 @@ class ChildProcess:
             return None
 
     def ask_to_stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """Signal the child alone: a worker ends its own pool in order, or not at all."""
-        self._process.send_signal(signal_number)
+        """Signal the child alone, once: it ends its own children in order, or not at all.
+
+        A second signal would tell a worker not to wait for its tasks any longer.
+        """
+        if not self._is_asked_to_stop:
+            self._is_asked_to_stop = True
+            self._process.send_signal(signal_number)
 
     def stop(self, *, signal_number: int = signal.SIGTERM, grace_s: float) -> None:
         """Ask it to stop, wait, and kill what is left of its group."""
@@ -103,6 +113,49 @@ class ChildProcess:
         self._process.wait()
         if self._leash is not None:
             self._leash.release(self.pid)
+
+
+def run_to_end(
+    argv: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    folder: Path = Path("/"),
+    user_id: int | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a short program and return its exit code and output.
+
+    Args:
+        argv: program and arguments.
+        environment: the whole environment; nothing is inherited.
+        timeout_s: after which it is killed.
+        folder: its working folder.
+        user_id: the user and group to become; None stays who we are.
+
+    Raises:
+        ProgramTimeoutError: it did not end in time.
+        ServerStartError: it cannot be run.
+    """
+    name = Path(argv[0]).name
+    try:
+        return subprocess.run(  # noqa: S603 - no shell, and our own arguments
+            argv,
+            env=environment,
+            cwd=folder,
+            user=user_id,
+            group=user_id,
+            extra_groups=None if user_id is None else [],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramTimeoutError(f"{name} did not end within {timeout_s:g} s") from error
+    except OSError as error:
+        raise ServerStartError(f"{name} cannot be run: {error}") from error
 
 
 def rotate_log(log_file: Path, *, limit_bytes: int = LOG_LIMIT_BYTES) -> None:

@@ -1,5 +1,6 @@
 """Errors of the embedded stack; each message says what to do."""
 
+import threading
 from pathlib import Path
 
 
@@ -28,5 +29,23 @@ class FolderUnreachableError(StackError):
     """The user that Postgres runs as cannot work in any folder that was tried."""
 
 
+class StackStoppedError(StackError):
+    """The stack was asked to stop while it was starting."""
+
+
 class ServerStartError(StackError):
     """A server or program ended, or was not ready in time; the message has its last log lines."""
+
+
+class ProgramTimeoutError(ServerStartError):
+    """A program that had to end by itself did not, and was killed."""
+
+
+def raise_if_set(stop: threading.Event | None) -> None:
+    """End a wait when the stack is asked to stop.
+
+    Raises:
+        StackStoppedError: ``stop`` is set.
+    """
+    if stop is not None and stop.is_set():
+        raise StackStoppedError("stopped while starting")

@@ -50,8 +50,9 @@ class FolderLock:
         deadline_s = time.monotonic() + dying_owner_timeout_s
         while not _try_lock(descriptor):
             owner_pid = _read_pid(descriptor)
-            is_dying = owner_pid is not None and not is_alive(owner_pid)
-            if not is_dying or time.monotonic() > deadline_s:
+            # Without a number in it, the file was only just made, or somebody looks at it.
+            is_alive_owner = owner_pid is not None and is_alive(owner_pid)
+            if is_alive_owner or time.monotonic() > deadline_s:
                 os.close(descriptor)
                 raise FolderLockedError(self._folder, owner_pid)
             threading.Event().wait(_POLL_S)
@@ -64,6 +65,18 @@ class FolderLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def locked_by(folder: Path) -> int | None:
+    """Return the process that took a folder's lock; None when nobody holds it."""
+    try:
+        descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if _try_lock(descriptor) else _read_pid(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def is_alive(pid: int) -> bool:

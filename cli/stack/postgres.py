@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli.stack import postgres_place
-from cli.stack.errors import ServerStartError
+from cli.stack.child_process import run_to_end
+from cli.stack.errors import ProgramTimeoutError, ServerStartError
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK
@@ -17,7 +18,6 @@ from cli.stack.servers import ChildServer
 
 _USER = "pagefleet"
 _INITDB_TIMEOUT_S = 120.0
-_CLIENT_TIMEOUT_S = 20.0
 
 
 class Postgres(ChildServer):
@@ -26,9 +26,11 @@ class Postgres(ChildServer):
     Args:
         folder: where the password and, unless the server's user cannot reach it, the data lie.
         durable: False lets commits be lost when the *machine* stops; for tests.
+        client_timeout_s: for one call of ``psql``.
     """
 
     name = "postgres"
+    holds_other_users_folder = True
     stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
     orphan_signal = signal.SIGQUIT  # "immediate": like a crash, but frees its shared memory
 
@@ -39,9 +41,11 @@ class Postgres(ChildServer):
         log_file: Path | None = None,
         leash: Leash | None = None,
         durable: bool = True,
+        client_timeout_s: float = 20.0,
     ) -> None:
         super().__init__(folder, log_file=log_file, leash=leash)
         self._durable = durable
+        self._client_timeout_s = client_timeout_s
         self._place: PostgresPlace | None = None
         self._cluster_lock: FolderLock | None = None
 
@@ -85,7 +89,11 @@ class Postgres(ChildServer):
         ]
 
     def _is_ready(self) -> bool:
-        return self._client("psql", "--command=SELECT 1", database="postgres").returncode == 0
+        try:
+            asked = self._client("psql", "--command=SELECT 1", database="postgres")
+        except ProgramTimeoutError:
+            return False  # on a machine that does other things; it is asked again
+        return asked.returncode == 0
 
     def _finish(self) -> None:
         asked = self._client(
@@ -124,22 +132,16 @@ class Postgres(ChildServer):
         if place.user_id is not None:
             os.chown(password_file, place.user_id, place.user_id)
         try:
-            made = subprocess.run(  # noqa: S603 - no shell, and our own arguments
+            made = run_to_end(
                 [
                     *(self._program("initdb"), "-D", str(place.unfinished_folder), "-U", _USER),
                     *("--auth=scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8"),
                     *("--locale=C.UTF-8", "--data-checksums"),
                     *([] if self._durable else ["--no-sync"]),
                 ],
-                env=self._environment(),
-                cwd="/",
-                user=place.user_id,
-                group=place.user_id,
-                extra_groups=None if place.user_id is None else [],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_INITDB_TIMEOUT_S,
+                environment=self._environment(),
+                timeout_s=_INITDB_TIMEOUT_S,
+                user_id=place.user_id,
             )
         finally:
             password_file.unlink()
@@ -151,16 +153,16 @@ class Postgres(ChildServer):
         self, program: str, *arguments: str, database: str | None
     ) -> subprocess.CompletedProcess[str]:
         # With the password, so that another server that took the port is not mistaken for ours.
-        return subprocess.run(  # noqa: S603 - no shell, and our own arguments
+        return run_to_end(
             [
                 *(self._program(program), f"--host={LOOPBACK}", f"--port={self.port}"),
                 *(f"--username={_USER}", "--no-password", *arguments),
                 *([] if database is None else [f"--dbname={database}"]),
             ],
-            env={**self._environment(), "PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "5"},
-            cwd="/",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_CLIENT_TIMEOUT_S,
+            environment={
+                **self._environment(),
+                "PGPASSWORD": self.password,
+                "PGCONNECT_TIMEOUT": "5",
+            },
+            timeout_s=self._client_timeout_s,
         )

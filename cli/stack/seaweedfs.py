@@ -3,13 +3,14 @@
 import http.client
 import importlib.metadata
 import json
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from cli.stack.errors import WheelMissingError
 from cli.stack.ports import LOOPBACK, free_ports, is_free
-from cli.stack.remembered import write_private
+from cli.stack.remembered import make_private_folder, write_private
 from cli.stack.servers import ChildServer
 
 _READY_TIMEOUT_S = 2.0
@@ -18,6 +19,8 @@ _SOCKETS = Path("/tmp")  # noqa: S108 - see above
 # Its built-in worker looks for the admin server's gRPC port here, whatever that port is set to.
 _ADMIN_GRPC_OFFSET = 10_000
 _HIGHEST_PORT = 65_535
+# Without them filer and volume server read and write for everybody who finds their ports.
+_SIGNED = ("filer_signing", "filer_signing.read", "signing", "signing.read")
 _PORT_OPTIONS = (
     "s3.port",
     "s3.port.grpc",
@@ -33,7 +36,11 @@ _PORT_OPTIONS = (
 
 
 class SeaweedFS(ChildServer):
-    """Master, volume server, filer and S3 gateway in one process, for one account."""
+    """Master, volume server, filer and S3 gateway in one process, for one account.
+
+    Over HTTP only the account gets in. The ports on which these parts call each other by gRPC
+    ask for nothing short of certificates of our own, so every local user can still use those.
+    """
 
     name = "seaweedfs"
     port_count = len(_PORT_OPTIONS)
@@ -50,7 +57,7 @@ class SeaweedFS(ChildServer):
 
     def _prepare(self) -> None:
         data_folder = self._folder / "data"
-        data_folder.mkdir(exist_ok=True)
+        make_private_folder(data_folder)
         # It keeps last time's options, the ports among them, and reads them at the next start.
         (data_folder / "mini.options").unlink(missing_ok=True)
         account = {
@@ -59,6 +66,11 @@ class SeaweedFS(ChildServer):
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         }
         write_private(self._config_file(), json.dumps({"identities": [account]}))
+        security_folder = self._folder / ".seaweedfs"  # of its HOME, where it looks
+        make_private_folder(security_folder)
+        # New ones at each start, as what is signed with them lives for seconds.
+        keys = (f'[jwt.{name}]\nkey = "{secrets.token_urlsafe(32)}"\n' for name in _SIGNED)
+        write_private(security_folder / "security.toml", "".join(keys))
 
     def _argv(self) -> Sequence[str]:
         return [
@@ -78,6 +90,7 @@ class SeaweedFS(ChildServer):
             # their number follows from the free disk, and a small disk has too few.
             "-master.volumeSizeLimitMB=1024",
             "-volume.max=10000",
+            "-volume.preStopSeconds=0",  # that is for other servers to notice, and there are none
         ]
 
     def _is_ready(self) -> bool:
@@ -94,17 +107,16 @@ class SeaweedFS(ChildServer):
 
     def stop(self, grace_s: float = 10.0) -> None:
         super().stop(grace_s)
-        for port in self.ports:
-            for left in _sockets_of(port):
-                with suppress(OSError):  # another user's, who took the port since
-                    left.unlink()
+        _remove_left_sockets(self.ports)
 
     def _choose_ports(self, preferred: Sequence[int]) -> Sequence[int]:
+        # A weed that was killed left them, and a new one would refuse to start on its ports.
+        _remove_left_sockets(preferred)
         while True:
             *ports, admin_port = free_ports(self.port_count - 1, preferred=preferred[:-1])
             grpc_port = admin_port + _ADMIN_GRPC_OFFSET
             is_usable = grpc_port <= _HIGHEST_PORT and grpc_port not in ports and is_free(grpc_port)
-            # A socket file there was left by a killed weed, perhaps another user's.
+            # A socket file that is still there is another user's.
             if is_usable and not any(map(_sockets_of, [*ports, admin_port, grpc_port])):
                 return [*ports, admin_port, grpc_port]
             preferred = ()
@@ -115,6 +127,14 @@ class SeaweedFS(ChildServer):
 
 def _sockets_of(port: int) -> list[Path]:
     return list(_SOCKETS.glob(f"seaweedfs-*-{port}.sock"))
+
+
+def _remove_left_sockets(ports: Sequence[int]) -> None:
+    """Remove the sockets of ports on which nobody listens; where somebody does, they are in use."""
+    for port in filter(is_free, ports):
+        for left in _sockets_of(port):
+            with suppress(OSError):  # another user's
+                left.unlink()
 
 
 def _binary() -> Path:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from cli.stack.child_process import ChildCommand, ChildProcess, last_lines, rotate_log
-from cli.stack.errors import ServerStartError
+from cli.stack.errors import ServerStartError, raise_if_set
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
-from cli.stack.remembered import Remembered
+from cli.stack.remembered import Remembered, make_private_folder
 
 # Between choosing a free port and the server's listening on it somebody else can take it.
 _ATTEMPTS = 5
@@ -35,6 +36,7 @@ class ChildServer(ABC):
 
     name: ClassVar[str]
     port_count: ClassVar[int] = 1
+    holds_other_users_folder: ClassVar[bool] = False
     stop_signal: ClassVar[int] = signal.SIGTERM
     orphan_signal: ClassVar[int] = signal.SIGKILL
 
@@ -75,9 +77,16 @@ class ChildServer(ABC):
         Raises:
             FolderLockedError: another stack uses the folder.
             WheelMissingError: the server is not installed.
-            ServerStartError: its data folder could not be made.
+            ServerStartError: its data folder could not be made, or it cannot be run.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start()
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be started: {error}") from error
+
+    def _start(self) -> None:
+        # Documents of all users lie in it, and every user of the machine can look for it.
+        make_private_folder(self._folder, is_passable=self.holds_other_users_folder)
         self._lock.acquire()
         try:
             rotate_log(self.log_file)
@@ -85,29 +94,37 @@ class ChildServer(ABC):
             # Saved before it is used: data made with a password that is lost are lost too.
             self._remembered.save(self._folder)
             self._prepare()
-            self._spawn(preferred=self._remembered.ports)
+            self._choose_address(preferred=self._remembered.ports)
+            self._spawn()
         except BaseException:
             self.stop()
             raise
 
-    def wait_ready(self, timeout_s: float = 30.0) -> None:
+    def wait_ready(self, timeout_s: float = 30.0, stop: threading.Event | None = None) -> None:
         """Return once the server answers; start it again when its port was taken meanwhile.
 
         Raises:
             ServerStartError: it ended, or did not answer in time.
+            StackStoppedError: ``stop`` was set.
         """
+        self._wait_ready(timeout_s, stop, moves_left=_ATTEMPTS - 1)
+
+    def _wait_ready(
+        self, timeout_s: float, stop: threading.Event | None, *, moves_left: int
+    ) -> None:
         deadline_s = time.monotonic() + timeout_s
-        attempts_left = _ATTEMPTS - 1
         while not self._is_ready():
             exit_code = self._running().wait(_POLL_S)
+            raise_if_set(stop)
             if exit_code is not None:
                 self._running().kill()
-                if attempts_left == 0 or all(map(is_free, self.ports)):
+                if moves_left == 0 or all(map(is_free, self.ports)):
                     raise ServerStartError(
                         f"{self.name} ended with {exit_code}:\n{last_lines(self.log_file)}"
                     )
-                attempts_left -= 1
-                self._spawn(preferred=())
+                moves_left -= 1
+                self._choose_address(preferred=())
+                self._spawn()
             elif time.monotonic() > deadline_s:
                 raise ServerStartError(
                     f"{self.name} did not answer on {self.address} within {timeout_s:g} s:\n"
@@ -119,15 +136,27 @@ class ChildServer(ABC):
         """Return how the server ended; None while it runs."""
         return self._running().exit_code()
 
+    def kill(self) -> None:
+        """End the server as a crash would; ``restart`` brings it back."""
+        self._running().kill()
+
     def restart(self, timeout_s: float = 30.0) -> None:
         """Run a server that died again, at the same address.
 
         Raises:
-            ServerStartError: it does not come back.
+            ServerStartError: it does not come back, or another process has taken a port of it;
+                what uses the server knows no other address, so it has to be tried again.
         """
         self._running().kill()
-        self._spawn(preferred=self.ports)
-        self.wait_ready(timeout_s)
+        if tuple(self._choose_ports(self.ports)) != self.ports:
+            raise ServerStartError(f"another process listens on a port of {self.name}")
+        self._spawn()
+        self._wait_ready(timeout_s, None, moves_left=0)
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end, without waiting."""
+        if self._process is not None:
+            self._process.ask_to_stop(self.stop_signal)
 
     def stop(self, grace_s: float = 10.0) -> None:
         """End the server, in order when it can within ``grace_s``, and give its folder free."""
@@ -169,10 +198,12 @@ class ChildServer(ABC):
             raise RuntimeError(f"{self.name} is not started")
         return self._process
 
-    def _spawn(self, *, preferred: Sequence[int]) -> None:
+    def _choose_address(self, *, preferred: Sequence[int]) -> None:
         self.ports = tuple(self._choose_ports(preferred))
         self._remembered = Remembered(password=self.password, ports=self.ports)
         self._remembered.save(self._folder)
+
+    def _spawn(self) -> None:
         command = ChildCommand(
             argv=self._argv(),
             environment=self._environment(),
@@ -181,5 +212,9 @@ class ChildServer(ABC):
             user_id=self._user_id(),
             orphan_signal=self.orphan_signal,
             inherited=self._inherited(),
+            umask=0o077,
         )
-        self._process = ChildProcess(command, self._leash)
+        try:
+            self._process = ChildProcess(command, self._leash)
+        except OSError as error:
+            raise ServerStartError(f"{self.name} cannot be run: {error}") from error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli.stack.errors import WheelMissingError
 from cli.stack.ports import LOOPBACK
-from cli.stack.remembered import write_private
+from cli.stack.remembered import make_private_folder, write_private
 from cli.stack.servers import ChildServer
 
 _CONNECT_TIMEOUT_S = 1.0
@@ -23,7 +23,7 @@ class Valkey(ChildServer):
         return f"redis://:{self.password}@{self.address}/{database}"
 
     def _prepare(self) -> None:
-        (self._folder / "data").mkdir(exist_ok=True)
+        make_private_folder(self._folder / "data")
         # In a file and not on the command line, which every user of the machine can read.
         write_private(self._config_file(), f"requirepass {self.password}\n")
 

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -16,11 +16,10 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from api.services import Doors
-from api.settings import ApiSettings
 from db import api_keys
-from db.engine import Database, Transaction
+from db.engine import Database
 from db.models import Document
+from db.states import Priority
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
 from tests.support.services import S3Bucket
@@ -34,29 +33,25 @@ class RecordedDispatch:
     """Takes the messages that the API sends."""
 
     sent: list[UUID] = field(default_factory=list)
+    priorities: list[Priority] = field(default_factory=list)
 
-    def __call__(self, document_id: UUID) -> None:
+    def __call__(self, document_id: UUID, *, priority: Priority) -> None:
         self.sent.append(document_id)
+        self.priorities.append(priority)
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiDoors:
-    """What the API under test works with; a test may put something failing in any place."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningApi:
+    """The API on real servers, and what a test looks at it with."""
 
-    transaction: Transaction
-    store: ObjectStore
-    send_split: Callable[[UUID], None]
+    url: str
+    database: Database
+    store: S3ObjectStore
+    dispatch: RecordedDispatch
+    client: httpx.Client
 
-    @contextmanager
-    def open(self, settings: ApiSettings) -> Iterator[Doors]:
-        del settings
-        yield Doors(
-            # Asked for at each call, so that a test can change them while the API runs.
-            transaction=lambda: self.transaction(),
-            store=self.store,
-            send_split=lambda document_id: self.send_split(document_id),
-            probes={},
-        )
+
+Serve = Callable[..., AbstractContextManager[RunningApi]]
 
 
 def open_store(bucket: S3Bucket, *, endpoint_url: str | None = None) -> S3ObjectStore:

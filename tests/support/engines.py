@@ -12,31 +12,42 @@ from workers.ocr.result import Block, PageResult, TextLine, Word
 class NumberingEngine:
     """Reads "page <number>" from every page, whatever is on it."""
 
-    model_version = "numbering@1"
+    model_version = "numbering@11111111"
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in pages:
+            yield number_page(page) if isinstance(page, PageImage) else page
+
+
+class ForgetfulEngine:
+    """Loses the first page that it is given."""
+
+    model_version = "forgetful@11111111"
 
     def read_pages(
         self, pages: Iterable[PageImage | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
-        for page in pages:
-            yield page if isinstance(page, PageFailure) else number_page(page)
+        yield from list(NumberingEngine().read_pages(pages))[1:]
 
 
 class FailingEngine:
     """Reads so many pages and then raises."""
 
-    model_version = "failing@1"
+    model_version = "failing@11111111"
 
     def __init__(self, error: Exception, *, after_pages: int = 0) -> None:
         self._error = error
         self._after_pages = after_pages
 
     def read_pages(
-        self, pages: Iterable[PageImage | PageFailure]
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         for count, page in enumerate(pages):
             if count == self._after_pages:
                 raise self._error
-            yield page if isinstance(page, PageFailure) else number_page(page)
+            yield number_page(page) if isinstance(page, PageImage) else page
 
 
 def number_page(page: PageImage) -> PageResult:

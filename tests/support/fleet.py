@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -110,6 +110,22 @@ class Fleet:
         assert answer.status_code == httpx.codes.ACCEPTED, answer.text
         return UUID(answer.json()["id"])
 
+    def submit_all(self, paths: Iterable[Path]) -> dict[str, UUID]:
+        """Upload files and return their documents' ids by file name."""
+        return {path.name: self.submit(path) for path in paths}
+
+    def results(self, ids: dict[str, UUID], *, timeout_s: float) -> dict[str, dict[str, Any]]:
+        """Wait for documents and return their results, without what differs between two runs."""
+        for document_id in ids.values():
+            self.wait_until_final(document_id, timeout_s=timeout_s)
+        return {name: _without_run(self.result(document_id)) for name, document_id in ids.items()}
+
+    def terminate(self, name: str) -> int:
+        """Ask a process to end, as an orchestrator does, and return its exit status."""
+        process = self._processes.pop(name)
+        process.terminate()
+        return process.wait(_STOP_TIMEOUT_S)
+
     def document(self, document_id: UUID) -> dict[str, Any]:
         with self.client as client:
             view: dict[str, Any] = client.get(f"/v1/documents/{document_id}").json()
@@ -148,6 +164,13 @@ class Fleet:
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex((address.hostname, address.port)) == 0 or None
+
+
+def _without_run(result: dict[str, Any]) -> dict[str, Any]:
+    for part in [result["usage"], *result["pages"]]:
+        part.pop("seconds", None)
+    del result["document_id"]
+    return result
 
 
 def fleet_environment(

@@ -61,14 +61,31 @@ def select_detections(detections: Sequence[Detection], max_count: int) -> Select
     return Selection(tuple(detections[i] for i in kept), len(detections))
 
 
-def reading_quads(quad: Quad) -> tuple[Quad, ...]:
+def run_downwards(quads: Sequence[Quad]) -> bool:
+    """Tell whether the lines of a page mostly read downwards, by the lengths of wide and tall."""
+    return (
+        sum(
+            quad.height if quad.height > quad.width else -quad.width
+            for quad in quads
+            if not 1 / _TALL_RATIO < quad.height / max(quad.width, 1e-6) < _TALL_RATIO
+        )
+        > 0
+    )
+
+
+def reading_quads(quad: Quad, *, among_downward: bool = False) -> tuple[Quad, ...]:
     """Return the ways in which a detected quad may be read, the likely one first.
 
     A wide quad reads along its width. A tall one is a line that reads downwards, as vertical
     Japanese does, or a single letter such as "I", which has the same shape when it is small.
+
+    Args:
+        quad: as detected, reading to the right.
+        among_downward: whether it stands among lines that read downwards, where a nearly square
+            one is often the end of a sentence, a character and its full stop.
     """
     ratio = quad.height / max(quad.width, 1e-6)
-    if ratio < _TALL_RATIO:
+    if ratio < (1 / _TALL_RATIO if among_downward else _TALL_RATIO):
         return (quad,)
     if ratio < _SURELY_TALL_RATIO or quad.width < _SMALL_SIDE_PX:
         return (quad, quad.turned())

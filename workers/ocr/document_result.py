@@ -79,7 +79,7 @@ class DocumentTotals:
         *,
         document_id: str,
         source: DocumentSource,
-        model_version: str,
+        model_version: str | None,
         options: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return all fields of the result before ``full_text`` and ``pages``, in their order.
@@ -87,7 +87,8 @@ class DocumentTotals:
         Args:
             document_id: of the document; any unique text for a result without a server.
             source: the file.
-            model_version: of the models that read it.
+            model_version: of the models that read it; several, separated by ", ", when workers
+                were being upgraded; None when none of its pages came to be read.
             options: as ``OcrOptions.model_dump(mode="json")`` gives them.
         """
         return {

@@ -9,15 +9,17 @@ import cv2
 
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CacheCounts
-from workers.ocr.crops import cut_crop, reading_quads, select_detections
+from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
 from workers.ocr.engine_models import brought_models, open_models
 from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Session
+from workers.ocr.orientation import OrientationClassifier
 from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.pipeline import PagePipeline, PipelineLimits
 from workers.ocr.result import PageResult
+from workers.ocr.upright import PageUprighter, UprightPage
 
 __all__ = ["EngineOptions", "OcrEngine"]
 
@@ -36,6 +38,7 @@ class OcrEngine:
         options: EngineOptions | None = None,
         *,
         sessions: tuple[Session, Session] | None = None,
+        orientation: Session | None = None,
     ) -> None:
         """Load the models.
 
@@ -44,6 +47,8 @@ class OcrEngine:
             options: None for the defaults.
             sessions: detection and recognition of another runtime; None for the one that the
                 options name.
+            orientation: of another runtime; without it, pages of other ``sessions`` stay as they
+                are.
 
         The errors of ``engine_models.open_models`` pass through.
         """
@@ -55,12 +60,15 @@ class OcrEngine:
         models = (
             open_models(bundle, self._options)
             if sessions is None
-            else brought_models(bundle, self._options, sessions)
+            else brought_models(bundle, self._options, sessions, orientation)
         )
         self._detector = models.detector
         self._recognizer = models.recognizer
         self._cache = models.cache
         self._arithmetic = models.arithmetic
+        self._uprighter = (
+            None if models.orientation is None else self._make_uprighter(models.orientation)
+        )
 
     @property
     def model_version(self) -> str:
@@ -80,19 +88,21 @@ class OcrEngine:
         """Run both models once, so that readiness means ready."""
         self._detector.warm_up()
         self._recognizer.warm_up()
+        if self._uprighter is not None:
+            self._uprighter.warm_up()
 
     def read_pages(
-        self, pages: Iterable[PageImage | PageFailure]
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
         """Recognize pages, with a bounded number of them under way at once.
 
         Detection, recognition and whatever draws the next page overlap. A page that cannot be
-        read becomes a failure of that page; failures that come in go out as they are. Closing
-        the iterator stops its threads after their present inference.
+        read becomes a failure of that page; results and failures that come in go out as they are,
+        in their place. Closing the iterator stops its threads after their present inference.
 
         Args:
-            pages: page images, and failures of pages that could not be had; drawn one by one,
-                in the caller's thread.
+            pages: page images, pages that need no recognition, and failures of pages that could
+                not be had; drawn one by one, in the caller's thread.
 
         Yields:
             For each page, in the order given, its result or its failure.
@@ -109,7 +119,7 @@ class OcrEngine:
 
     def _named(self, outcome: PageResult | PageFailure) -> PageResult | PageFailure:
         """Say in a result what computed it."""
-        if isinstance(outcome, PageFailure) or self._arithmetic is None:
+        if isinstance(outcome, PageFailure) or outcome.crops_found == 0 or self._arithmetic is None:
             return outcome
         return replace(
             outcome, engine=self._arithmetic.engine, precision=self._arithmetic.precision
@@ -123,18 +133,21 @@ class OcrEngine:
         """
         started = time.perf_counter()
         try:
-            detections = self._detector.detect(page.pixels)
+            upright = self._find_lines(page)
         except PoisonedContextError:
             raise
         except InferenceError as exc:
             return page_failure(page.page_index, exc)
-        selection = select_detections(detections, self._options.max_crops)
+        page = upright.page
+        selection = select_detections(upright.detections, self._options.max_crops)
         height_px = self._bundle.manifest.recognition.crop_height_px
+        downward = run_downwards([detection.quad for detection in selection.kept])
         lines = tuple(
             PendingLine(
                 detection,
                 tuple(
-                    cut_crop(page.pixels, quad, height_px) for quad in reading_quads(detection.quad)
+                    cut_crop(page.pixels, quad, height_px)
+                    for quad in reading_quads(detection.quad, among_downward=downward)
                 ),
             )
             for detection in selection.kept
@@ -149,6 +162,22 @@ class OcrEngine:
             lines=lines,
             render_s=page.render_s,
             detect_s=time.perf_counter() - started,
+        )
+
+    def _find_lines(self, page: PageImage) -> UprightPage:
+        if self._uprighter is not None:
+            return self._uprighter.find_lines(page)
+        return UprightPage(page, tuple(self._detector.detect(page.pixels)))
+
+    def _make_uprighter(self, orientation: Session) -> PageUprighter | None:
+        model = self._bundle.manifest.orientation
+        if model is None:
+            return None
+        return PageUprighter(
+            self._detector.detect,
+            OrientationClassifier(orientation, model),
+            self._recognizer.recognize,
+            self._bundle.manifest.recognition.crop_height_px,
         )
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from workers.ocr import inference_openvino
+from workers.ocr.arithmetic_check import check_arithmetic
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CropCache
 from workers.ocr.detection import Detector
 from workers.ocr.engine_options import EngineName, EngineOptions
-from workers.ocr.errors import GoldenCheckError, ProviderUnavailableError
-from workers.ocr.golden_check import check_models
+from workers.ocr.errors import ArithmeticCheckError, ProviderUnavailableError
 from workers.ocr.graph_preparation import Preparation
 from workers.ocr.inference import DeviceMemory, OnnxSession, Session
 from workers.ocr.inference_openvino import OpenVinoSession, Precision
@@ -51,29 +51,29 @@ _REFERENCE: Final = Arithmetic("onnxruntime", "fp32")
 
 @dataclass(frozen=True, slots=True)
 class EngineModels:
-    """Both models, ready to run; ``arithmetic`` is None for sessions that somebody brought."""
+    """The models, ready to run; ``arithmetic`` is None for sessions that somebody brought."""
 
     detector: Detector
     recognizer: Recognizer
+    orientation: Session | None
     cache: CropCache
     arithmetic: Arithmetic | None
 
 
 def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
-    """Load both models on the chosen engine and check that they read a known page.
+    """Load both models on the chosen engine, with the fastest arithmetic that reads a known page.
 
-    A precision that fails the check is refused, and the next one is tried, which is logged.
+    A precision that fails the check is refused, and the next one is tried, which is logged. The
+    last has nothing to fall back to: whether its models can read is for ``golden`` to say.
 
-    Raises:
-        GoldenCheckError: no precision passes.
-        ProviderUnavailableError: the engine or device is not there.
+    The errors of ``OnnxSession`` and ``OpenVinoSession`` pass through.
     """
     *lower, last = _candidates(options)
     for arithmetic in lower:
         models = _open(bundle, options, arithmetic)
         try:
             _check(models, bundle)
-        except GoldenCheckError as exc:
+        except ArithmeticCheckError as exc:
             log.warning(
                 "precision refused",
                 extra={
@@ -84,13 +84,14 @@ def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
             )
             continue
         return models
-    models = _open(bundle, options, last)
-    _check(models, bundle)
-    return models
+    return _open(bundle, options, last)
 
 
 def brought_models(
-    bundle: ModelBundle, options: EngineOptions, sessions: tuple[Session, Session]
+    bundle: ModelBundle,
+    options: EngineOptions,
+    sessions: tuple[Session, Session],
+    orientation: Session | None,
 ) -> EngineModels:
     """Put sessions of another runtime into both models.
 
@@ -98,6 +99,7 @@ def brought_models(
         bundle: what they run.
         options: of the engine.
         sessions: detection and recognition.
+        orientation: of pages, None to leave them as they are.
     """
     cache = CropCache(options.crop_cache_count)
     watchdog = Watchdog(options.inference_timeout_s)
@@ -116,6 +118,7 @@ def brought_models(
             ),
             cache,
         ),
+        orientation=None if orientation is None else WatchedSession(orientation, watchdog),
         cache=cache,
         arithmetic=None,
     )
@@ -160,8 +163,20 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
             partial(_open_onnx, bundle.recognition_path, options, 1 - _DETECTION_SHARE, choosing),
         ]
     detection, recognition = (LadderSession(opener) for opener in openers)
-    models = brought_models(bundle, options, (detection, recognition))
+    models = brought_models(
+        bundle, options, (detection, recognition), _open_orientation(bundle, options)
+    )
     return replace(models, arithmetic=arithmetic)
+
+
+def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
+    """Open the small model, which decides much, with the arithmetic of reference."""
+    path = bundle.orientation_path
+    if path is None:
+        return None
+    return LadderSession(
+        lambda: OnnxSession(path, device=options.device, cache_dir=options.cache_dir)
+    )
 
 
 def _open_onnx(
@@ -190,7 +205,7 @@ def _memory(options: EngineOptions, share: float) -> DeviceMemory | None:
 
 
 def _check(models: EngineModels, bundle: ModelBundle) -> None:
-    check_models(
+    check_arithmetic(
         models.detector,
         models.recognizer,
         crop_height_px=bundle.manifest.recognition.crop_height_px,

@@ -86,6 +86,10 @@ class PageCrashedError(PageError):
     code: ClassVar[str] = "page_crashed"
 
 
+class RenderChildError(OcrError):
+    """The child that opens files cannot be started; nothing is said about the document."""
+
+
 class InferenceError(OcrError):
     """The runtime failed on good input."""
 
@@ -114,5 +118,5 @@ class ModelFileError(OcrError):
     code: ClassVar[str] = "model_missing"
 
 
-class GoldenCheckError(ModelFileError):
+class ArithmeticCheckError(ModelFileError):
     """A model on its engine and precision does not read a printed page whose text is known."""

@@ -6,7 +6,12 @@ told apart by message, because their classes changed between versions.
 """
 
 import contextlib
+import importlib.util
+import json
 import re
+import tempfile
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +65,8 @@ _POISONED: Final = re.compile(
     r"|misaligned address"
     r"|uncorrectable ECC"
 )
+# Of the file in which a distribution of onnxruntime says what it is.
+_BUILT_FOR_CUDA: Final = re.compile(r"^(package_name = .*-gpu|cuda_version = )", re.MULTILINE)
 
 
 # Both models take inputs whose free sides are multiples of this.
@@ -111,7 +118,7 @@ class ModelFacts:
 
 
 class OnnxSession:
-    """A model on one device; several threads may run it at once on a CPU, one on CUDA."""
+    """A model on one device; several threads may run it at once on a CPU, in turn on CUDA."""
 
     def __init__(
         self,
@@ -146,6 +153,10 @@ class OnnxSession:
             _limit_cpu_arena(ort, cpu_arena_limit_bytes)
             options.add_session_config_entry("session.use_env_allocators", "1")
         self._device: Final = device
+        # Pages are set upright, with the recognizer's help, while others are recognized.
+        self._turn: contextlib.AbstractContextManager[object] = (
+            threading.Lock() if device == "cuda" else contextlib.nullcontext()
+        )
         self._memory_bytes = None if memory is None else memory.device_bytes
         self._new_run_options: Final = ort.RunOptions
         self._session = _open_session(
@@ -179,7 +190,7 @@ class OnnxSession:
         batch: NDArray[np.float32],
         options: Any,  # noqa: ANN401  onnxruntime is untyped
     ) -> NDArray[np.float32]:
-        with _translated_errors(memory_bytes=self._memory_bytes):
+        with self._turn, _translated_errors(memory_bytes=self._memory_bytes):
             output: NDArray[np.float32] = self._session.run(
                 [self._output_name], {self._input_name: batch}, options
             )[0]
@@ -192,6 +203,26 @@ def provider_options(device: Device, memory: DeviceMemory | None) -> dict[str, s
         return {}
     limit = {} if memory is None else {"gpu_mem_limit": str(memory.session_bytes)}
     return {**_CUDA_OPTIONS, **limit}
+
+
+def available_devices(package_folder: Path | None = None) -> frozenset[Device]:
+    """Return what the installed runtime is built for; it is not imported for that.
+
+    Whoever asks has not pinned a device yet, and the import would look at all of them.
+
+    Args:
+        package_folder: of the package ``onnxruntime``; None looks for it.
+    """
+    if package_folder is None:
+        found = importlib.util.find_spec("onnxruntime")
+        if found is None or found.origin is None:
+            return frozenset()
+        package_folder = Path(found.origin).parent
+    # Each distribution writes down here what it was built with; with both installed, the one
+    # that came last has overwritten the other's library and this file alike.
+    built = package_folder / "capi" / "build_and_package_info.py"
+    is_for_gpus = built.is_file() and _BUILT_FOR_CUDA.search(built.read_text("utf-8")) is not None
+    return frozenset({"cpu", "cuda"} if is_for_gpus else {"cpu"})
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:
@@ -335,3 +366,73 @@ def _translated_errors(
         message = "std::bad_alloc" if isinstance(exc, MemoryError) else str(exc)
         error = inference_error(message, memory_bytes=memory_bytes)
         raise error from exc
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAxes:
+    """The shape that a model file asks for.
+
+    Attributes:
+        input_shape: of the first input; None stands for an axis that is not fixed.
+        output_rank: axes of the first output.
+    """
+
+    input_shape: tuple[int | None, ...]
+    output_rank: int
+
+
+def read_model_axes(model_path: Path) -> ModelAxes:
+    """Read the axes of a model file; a bad file is a ``ModelFileError``."""
+    session = _open_plain(model_path, "cpu")
+    return ModelAxes(
+        input_shape=tuple(
+            axis if isinstance(axis, int) else None for axis in session.get_inputs()[0].shape
+        ),
+        output_rank=len(session.get_outputs()[0].shape),
+    )
+
+
+def probe_output_shape(model_path: Path, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Run a model file as it is on zeros, on the CPU, and return the shape of its first output.
+
+    A bad file is a ``ModelFileError``, a model that refuses the shape an ``InferenceError``.
+    """
+    session = _open_plain(model_path, "cpu")
+    zeros = np.zeros(input_shape, dtype=np.float32)
+    with _translated_errors():
+        output = session.run(None, {session.get_inputs()[0].name: zeros})[0]
+    return tuple(output.shape)
+
+
+def count_node_providers(
+    model_path: Path, device: Device, input_shape: tuple[int, ...]
+) -> Counter[str]:
+    """Run a model on zeros and count which provider ran how many of its nodes.
+
+    The proof that a device really computes: a session names its first provider even when most
+    nodes run elsewhere. The errors of ``OnnxSession`` pass through.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        session = _open_plain(model_path, device, profile_prefix=f"{folder}/run")
+        zeros = np.zeros(input_shape, dtype=np.float32)
+        with _translated_errors():
+            session.run(None, {session.get_inputs()[0].name: zeros})
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    return Counter(
+        str(event["args"]["provider"])
+        for event in events
+        if event.get("cat") == "Node" and event.get("args", {}).get("provider")
+    )
+
+
+def _open_plain(model_path: Path, device: Device, *, profile_prefix: str | None = None) -> Any:  # noqa: ANN401  onnxruntime is untyped
+    """Open a model file for a look at it, not for work."""
+    ort = _runtime(device)
+    options = _session_options(ort, threads=1)
+    if profile_prefix is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = profile_prefix
+    with _translated_errors(model_path.name):
+        return ort.InferenceSession(
+            str(model_path), options, providers=[_PROVIDERS[device]], enable_fallback=0
+        )

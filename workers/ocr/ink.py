@@ -46,3 +46,18 @@ def widest_blank(is_blank: NDArray[np.bool_]) -> tuple[int, int] | None:
         return None
     widest = int(np.argmax(stops - starts))
     return int(starts[widest]), int(stops[widest])
+
+
+def ink_mask(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Tell ink from paper by Otsu's threshold; the rarer of the two is ink.
+
+    Args:
+        pixels: (H, W, 3) uint8 RGB, crop pixels.
+
+    Returns:
+        (H, W) true where there is ink.
+    """
+    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    _, bright = cv2.threshold(gray, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+    is_bright: NDArray[np.bool_] = np.asarray(bright) > 0
+    return ~is_bright if is_bright.mean() > 0.5 else is_bright  # noqa: PLR2004  the rarer half

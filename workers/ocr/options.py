@@ -1,22 +1,25 @@
 """What a user may choose for one document."""
 
 import hashlib
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from workers.ocr.modes import Mode
 
 
 class OcrOptions(BaseModel):
     """Options of one document; unknown names are refused, so that a typing error is seen.
 
     Attributes:
-        mode: ``ocr`` renders every page and recognizes it.
+        mode: ``auto`` takes the text of a page from the file where it is sound and recognizes what
+            is left; ``ocr`` recognizes every page; ``text`` recognizes none, and takes what the
+            file states, as it is.
         dpi: resolution at which PDF pages are rendered; images are read at their own size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["ocr"] = "ocr"
+    mode: Mode = "auto"
     dpi: int = Field(default=200, ge=72, le=600)
 
     def digest(self) -> str:

@@ -5,29 +5,28 @@ For vertical Japanese, whose lines read downwards and follow each other to the l
 makes columns of it that behave as lines do, so one method serves both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.ocr.columns import (
+    Boxes,
+    Members,
+    centers_of,
+    cut_into_columns,
+    heights_of,
+    split_off_margins,
+)
 from workers.ocr.geometry import Quad, rotate_points
+from workers.ocr.rows import column_blocks
 
-# A gutter between columns is at least this wide, in line heights.
-_MIN_GUTTER_HEIGHTS: Final = 0.6
-# Columns hold at least so many lines on each side of the gutter …
-_MIN_COLUMN_LINES: Final = 3
-# … and running text: lines this long in line heights. Shorter ones are cells of a table or a
-# form, which are read row by row.
-_MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
-# A new block begins where the step to the next line is this much more than the usual step …
-_BLOCK_STEP_RATIO: Final = 1.4
-# … or where the line height changes by this factor.
-_BLOCK_HEIGHT_RATIO: Final = 1.6
-
-_Boxes = NDArray[np.float64]  # (N, 4): u_min, v_min, u_max, v_max in the reading frame
-_Members = NDArray[np.intp]
+# A line is crosswise when it is this much longer across the reading direction than along it.
+_CROSSWISE_RATIO: Final = 1.8
+# Ruby is at most this high, in heights of its line.
+_MAX_RUBY_SHARE: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,15 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
         return ReadingOrder(blocks=(), angle_deg=0.0)
     angle_deg = reading_angle_deg(quads)
     boxes = _reading_frame_boxes(quads, angle_deg)
+    is_vertical = abs(abs(angle_deg) - 90) < 45  # noqa: PLR2004  nearer to a quarter turn
+    # Sorted first, so that the order in which lines were found decides nothing.
+    found = np.lexsort((*boxes.T, centers_of(boxes)))
+    boxes = boxes[found]
+    hosts = _ruby_hosts(boxes) if is_vertical else {}
+    bodies = np.array([line for line in range(len(quads)) if line not in hosts], dtype=np.intp)
     blocks = [
-        tuple(int(position) for position in block)
-        for column in _columns(boxes, np.arange(len(quads)))
-        for block in _column_blocks(boxes, column)
+        tuple(int(found[line]) for body in block for line in (body, *_ruby_of(hosts, body, boxes)))
+        for block in (_downward_blocks if is_vertical else _page_blocks)(boxes, bodies)
     ]
     return ReadingOrder(blocks=tuple(blocks), angle_deg=angle_deg)
 
@@ -94,118 +98,75 @@ def reading_angle_deg(quads: Sequence[Quad]) -> float:
     return float(side_deg + deviations[order][middle])
 
 
-def _reading_frame_boxes(quads: Sequence[Quad], angle_deg: float) -> _Boxes:
+def _reading_frame_boxes(quads: Sequence[Quad], angle_deg: float) -> Boxes:
     corners = rotate_points(np.stack([quad.corners for quad in quads]), -angle_deg)
     return np.concatenate((corners.min(axis=1), corners.max(axis=1)), axis=1)
 
 
-def _columns(boxes: _Boxes, members: _Members) -> list[_Members]:
-    """Cut a region into columns in reading order; each is then read row by row."""
-    gutter = _best_gutter(boxes, members)
-    if gutter is None:
-        return [members]
-    above, left, right, below = gutter
-    return [
-        column
-        for part in (above, left, right, below)
-        if part.size
-        for column in _columns(boxes, part)
-    ]
+def _page_blocks(boxes: Boxes, lines: Members) -> list[list[int]]:
+    """Return the blocks of a page whose lines read along its main direction."""
+    header, body, footer = split_off_margins(boxes, lines)
+    parts = (header, *cut_into_columns(boxes, body, has_tables=True), footer)
+    return [block for part in parts if part.size for block in column_blocks(boxes, part)]
 
 
-def _best_gutter(
-    boxes: _Boxes, members: _Members
-) -> tuple[_Members, _Members, _Members, _Members] | None:
-    """Find the gutter with the most lines beside it: lines above, left, right and below.
+def _downward_blocks(boxes: Boxes, lines: Members) -> list[list[int]]:
+    """Return the blocks of a page of downward writing.
 
-    A gutter is a strip that no line crosses between two lines that do, or the region's ends. So
-    a title over two columns, or a figure's caption between them, ends it.
+    Titles, captions, running heads and page numbers are set horizontally on such pages; in the
+    reading frame of the rest they are neither lines nor columns. Those above the middle of the
+    text are read before it, the others after it, in a frame of their own.
     """
-    if members.size < 2 * _MIN_COLUMN_LINES:
-        return None
-    region = boxes[members]
-    heights = region[:, 3] - region[:, 1]
-    line_height = float(np.median(heights))
-    least_width = _MIN_GUTTER_HEIGHTS * line_height
-    centers = (region[:, 1] + region[:, 3]) / 2
-    best: tuple[int, NDArray[np.bool_], NDArray[np.bool_], float, float] | None = None
-    for left_edge in _candidate_edges(region, line_height):
-        is_left = region[:, 2] <= left_edge
-        is_right = region[:, 0] >= left_edge + least_width
-        crossing = np.sort(centers[~(is_left | is_right)])
-        bounds = np.r_[-np.inf, crossing, np.inf]
-        bands = np.searchsorted(crossing, centers)
-        left_counts = np.bincount(bands[is_left], minlength=bounds.size - 1)
-        right_counts = np.bincount(bands[is_right], minlength=bounds.size - 1)
-        # A column beside nothing is no column: the shorter one decides.
-        band = int(np.argmax(np.minimum(left_counts, right_counts)))
-        left = is_left & (bands == band)
-        right = is_right & (bands == band)
-        count = int(min(left_counts[band], right_counts[band]))
-        if best is not None and count <= best[0]:
-            continue
-        if _is_running_text(region[left], line_height) and _is_running_text(
-            region[right], line_height
-        ):
-            best = (count, left, right, float(bounds[band]), float(bounds[band + 1]))
-    if best is None:
-        return None
-    _, left, right, top, bottom = best
-    beside = left | right
-    above = ~beside & (centers <= top)
-    below = ~beside & (centers >= bottom)
-    return members[above], members[left], members[right], members[below]
+    is_above, is_below = _crosswise_lines(boxes[lines])
+    crossed = np.stack((-boxes[:, 3], boxes[:, 0], -boxes[:, 1], boxes[:, 2]), axis=1)
+    columns = cut_into_columns(boxes, lines[~(is_above | is_below)], has_tables=False)
+    parts = [(crossed, lines[is_above]), *((boxes, column) for column in columns)]
+    parts.append((crossed, lines[is_below]))
+    return [block for frame, part in parts if part.size for block in column_blocks(frame, part)]
 
 
-def _candidate_edges(region: _Boxes, line_height: float) -> NDArray[np.float64]:
-    """Return where a gutter may begin: at the right ends of lines, near ones taken together."""
-    ends = np.sort(region[:, 2])
-    cells = np.floor(ends / (line_height / 2))
-    # The last of each cell, so that the edge lies right of all lines that end in it.
-    return ends[np.r_[cells[1:] != cells[:-1], True]]
+def _crosswise_lines(region: Boxes) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which lines run across the others, above the middle of these and below it."""
+    lengths, heights = region[:, 2] - region[:, 0], heights_of(region)
+    along = (region[:, 0] + region[:, 2]) / 2
+    is_line = lengths > _CROSSWISE_RATIO * heights
+    if not is_line.any():
+        none = np.zeros(len(region), dtype=np.bool_)
+        return none, none
+    # Page numbers are nearly square, as the last character of a sentence is; they stand outside.
+    is_outside = (along < region[is_line, 0].min()) | (along > region[is_line, 2].max())
+    is_crosswise = (heights > _CROSSWISE_RATIO * lengths) | (~is_line & is_outside)
+    is_above = along < np.median(along[is_line])
+    return is_crosswise & is_above, is_crosswise & ~is_above
 
 
-def _is_running_text(lines: _Boxes, line_height: float) -> bool:
-    if len(lines) < _MIN_COLUMN_LINES:
-        return False
-    widths = lines[:, 2] - lines[:, 0]
-    return float(np.median(widths)) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
+def _ruby_hosts(boxes: Boxes) -> dict[int, int]:
+    """Find the small readings that stand beside the lines they belong to.
 
+    Ruby (furigana) runs along a line of downward writing, on its right: in the reading frame it
+    comes just before the line. It is read after it.
 
-def _rows(boxes: _Boxes, members: _Members) -> list[list[int]]:
-    """Group lines into rows from the top; within a row they run along the reading direction."""
-    centers = (boxes[:, 1] + boxes[:, 3]) / 2
-    heights = boxes[:, 3] - boxes[:, 1]
-    rows: list[list[int]] = []
-    for position in members[np.argsort(centers[members], kind="stable")].tolist():
-        if rows:
-            last = rows[-1]
-            row_center = float(np.mean(centers[last]))
-            reach = min(heights[position], float(np.mean(heights[last]))) / 2
-            if centers[position] - row_center < reach:
-                last.append(position)
-                continue
-        rows.append([position])
-    return [sorted(row, key=lambda position: float(boxes[position, 0])) for row in rows]
-
-
-def _column_blocks(boxes: _Boxes, column: _Members) -> list[list[int]]:
-    """Cut a column into blocks where the step or the height of its rows changes."""
-    rows = _rows(boxes, column)
-    row_boxes = np.array([
-        np.r_[boxes[row, :2].min(axis=0), boxes[row, 2:].max(axis=0)] for row in rows
-    ])
-    heights = np.array([float(np.median(boxes[row, 3] - boxes[row, 1])) for row in rows])
-    steps = np.diff((row_boxes[:, 1] + row_boxes[:, 3]) / 2)
-    usual_step = float(np.median(steps)) if steps.size else 0.0
-    blocks = [list(rows[0])]
-    for index in range(1, len(rows)):
-        ratio = heights[index] / max(heights[index - 1], 1e-6)
-        is_apart = steps[index - 1] > _BLOCK_STEP_RATIO * max(
-            min(usual_step, 2 * heights[index]), heights[index]
+    Returns:
+        For each line of ruby the line that it belongs to.
+    """
+    heights = heights_of(boxes)
+    hosts: dict[int, int] = {}
+    for line, (start, top, stop, bottom) in enumerate(boxes.tolist()):
+        height = bottom - top
+        slack = height / 2
+        is_host = (
+            (heights * _MAX_RUBY_SHARE >= height)
+            & (boxes[:, 0] <= start + slack)
+            & (boxes[:, 2] >= stop - slack)
+            & (np.abs(boxes[:, 1] - bottom) <= slack)
         )
-        is_other_size = not 1 / _BLOCK_HEIGHT_RATIO < ratio < _BLOCK_HEIGHT_RATIO
-        if is_apart or is_other_size:
-            blocks.append([])
-        blocks[-1].extend(rows[index])
-    return blocks
+        if is_host.any():
+            candidates = np.flatnonzero(is_host)
+            hosts[line] = int(candidates[np.argmin(np.abs(boxes[candidates, 1] - bottom))])
+    return {ruby: host for ruby, host in hosts.items() if host not in hosts}
+
+
+def _ruby_of(hosts: Mapping[int, int], body: int, boxes: Boxes) -> list[int]:
+    """Return a line's ruby in reading order."""
+    ruby = [line for line, host in hosts.items() if host == body]
+    return sorted(ruby, key=lambda line: float(boxes[line, 0]))

@@ -12,6 +12,7 @@ from workers.ocr.order import order_lines
 from workers.ocr.page_image import PageFailure
 from workers.ocr.recognition import RecognizedLine
 from workers.ocr.result import Block, PageResult, StageSeconds, TextLine, Word
+from workers.ocr.spaces import restore_spaces
 from workers.ocr.words import place_words
 
 # For the user; what the runtime said stays in the error that a caller may log.
@@ -119,12 +120,13 @@ def _page_result(page: PendingPage, lines: Sequence[TextLine], recognize_s: floa
 
 def _text_line(crop: Crop, reading: RecognizedLine, detection_score: float) -> TextLine:
     is_blank = blank_columns(column_contrast(crop.pixels))
+    characters = restore_spaces(reading.characters, is_blank)
     words = tuple(
         Word(word.text, crop.quad.section(word.start, word.stop).box)
-        for word in place_words(reading.characters, is_blank)
+        for word in place_words(characters, is_blank)
     )
     return TextLine(
-        text=reading.text.strip(),
+        text="".join(character.text for character in characters).strip(),
         quad=crop.quad,
         confidence=reading.confidence,
         detection_score=detection_score,

@@ -1,15 +1,18 @@
-"""The door to PyMuPDF: PDF pages as upright page images.
+"""The door to PyMuPDF: PDF pages as upright page images, and the text that they state.
 
 PyMuPDF 1.28.2 or later below 2: earlier ones have CVE-2026-3308, and 2.x requires onnxruntime.
 """
 
 import math
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
 import pymupdf
+from numpy.typing import NDArray
 from pymupdf import mupdf
 
 from workers.ocr.errors import (
@@ -20,7 +23,20 @@ from workers.ocr.errors import (
     UnreadableDocumentError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.page_image import PageImage
+from workers.ocr.geometry import Box
+from workers.ocr.layer_evidence import (
+    DrawnImage,
+    Frame,
+    PageContents,
+    stated_layer,
+    weigh_layer,
+)
+from workers.ocr.modes import Mode
+from workers.ocr.page_ink import INK_DPI, has_ink
+from workers.ocr.pdf_fonts import FontFacts, is_unmapped
+from workers.ocr.rendered_page import RenderedPage
+from workers.ocr.routing import RouteDecision, decide_early, decide_route, draws_text
+from workers.ocr.text_layer import MAX_LAYER_CHARACTERS, TextLayer
 
 MIN_DPI: Final = 36
 """Below it 10 pt type is 5 px high, which no recognizer reads."""
@@ -29,7 +45,12 @@ _PT_PER_INCH: Final = 72
 # What MuPDF's door lets out: its own errors, PyMuPDF's RuntimeError family (FileDataError), and
 # the ValueError of its argument checks, which hostile files reach too.
 _MUPDF_ERRORS: Final = (mupdf.FzErrorBase, RuntimeError, ValueError)
-_DRAWS_TEXT: Final = frozenset({"fill-text", "stroke-text"})
+# Spaces stay as they are set and ligatures come apart; what lies outside the page is left out.
+_TEXT_FLAGS: Final = mupdf.FZ_STEXT_PRESERVE_WHITESPACE | mupdf.FZ_STEXT_MEDIABOX_CLIP
+# Ink needs no more, however large the page.
+_MAX_INK_PIXELS: Final = 8_000_000
+_NO_LAYER: Final = TextLayer()
+_NOWHERE: Final = Box(0, 0, 0, 0)
 
 
 class PdfSource:
@@ -102,7 +123,9 @@ class PdfSource:
             raise DamagedPageError("The page is missing from the file.")
         return page
 
-    def render(self, page_index: int, *, dpi: float, max_pixels: int) -> PageImage:
+    def render(
+        self, page_index: int, *, dpi: float, max_pixels: int, mode: Mode = "ocr"
+    ) -> RenderedPage:
         """Return one upright page; the protocol says more.
 
         An image that MuPDF cannot decode is left out by it. Where the page has visible text, the
@@ -115,38 +138,173 @@ class PdfSource:
             MemoryError: MuPDF could not allocate.
         """
         started = time.perf_counter()
-        complaints: list[str] = []
-        try:
+        with _translated(page_index):
             page = self._load(page_index)
-            mupdf.fz_set_error_callback(complaints.append)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
-            zoom = page_dpi / _PT_PER_INCH
-            pixmap = page.get_pixmap(
-                matrix=pymupdf.Matrix(zoom, zoom), colorspace=pymupdf.csRGB, alpha=False
-            )
-            if complaints and not _draws_text(page):
-                raise DamagedPageError("What this page consists of is damaged and cannot be drawn.")
-            rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
-            # A copy, since MuPDF frees the samples together with the pixmap.
-            pixels = rows[:, : pixmap.w * 3].reshape(pixmap.h, pixmap.w, 3).copy()
+            frame = _frame(page, page_dpi)
+            decision, layer = self._route(page, frame, mode)
+            pixels = None
+            if decision.route in {"ocr", "mixed"}:
+                pixels = _draw(page, page_dpi, pymupdf.csRGB)
+                if mode == "auto" and not has_ink(pixels):
+                    decision, pixels = RouteDecision("blank", "no_ink"), None
             rotation_deg = int(page.rotation)
-        except mupdf.FzErrorSystem as error:
-            # Once a file is open, what fails in the system is an allocation.
-            raise MemoryError(f"MuPDF could not allocate for page index {page_index}") from error
-        except _MUPDF_ERRORS as error:
-            raise DamagedPageError("The page is damaged and cannot be rendered.") from error
-        finally:
-            mupdf.fz_set_error_callback(_ignore)
-            # The store keeps decoded images and fonts. Emptied, memory does not grow with the pages
-            # and a broken image complains on every page that shows it, not on the first alone.
-            pymupdf.TOOLS.store_shrink(100)
-        return PageImage(
+        return RenderedPage(
             page_index=page_index,
-            pixels=pixels,
+            width_px=frame.width_px,
+            height_px=frame.height_px,
             dpi=page_dpi,
             rotation_deg=rotation_deg,
             render_s=time.perf_counter() - started,
+            decision=decision,
+            pixels=pixels,
+            layer=layer,
         )
+
+    def _route(
+        self, page: pymupdf.Page, frame: Frame, mode: Mode
+    ) -> tuple[RouteDecision, TextLayer]:
+        """Choose the page's route; the layer is what it has of its own on that route."""
+        if mode == "ocr":
+            return RouteDecision("ocr", "mode"), _NO_LAYER
+        if mode == "text":
+            layer = self._stated_layer(page, frame)
+            return RouteDecision("text", "mode" if layer.lines else "no_layer"), layer
+        drawn = [(kind, Box(*box)) for kind, box, *_ in page.get_bboxlog()]
+        early = decide_early(drawn)
+        if early is not None:
+            return early, _NO_LAYER
+        decision, layer = self._weigh(page, drawn, frame)
+        return decision, layer if decision.route in {"text", "mixed"} else _NO_LAYER
+
+    def _stated_layer(self, page: pymupdf.Page, frame: Frame) -> TextLayer:
+        """Return all that the page states.
+
+        Raises:
+            DamagedPageError: that is more than is read.
+        """
+        contents = self._contents(page, [])
+        if contents is None:
+            raise DamagedPageError(
+                f"The page states more than {MAX_LAYER_CHARACTERS} characters of text. Process it "
+                "with mode auto or ocr."
+            )
+        return stated_layer(contents, frame)
+
+    def _weigh(
+        self, page: pymupdf.Page, drawn: Sequence[tuple[str, Box]], frame: Frame
+    ) -> tuple[RouteDecision, TextLayer]:
+        """Hold the page's text against its ink."""
+        contents = self._contents(page, drawn)
+        if contents is None:
+            return RouteDecision("ocr", "layer_too_long"), _NO_LAYER
+        ink_dpi = fit_dpi(page.rect.width, page.rect.height, INK_DPI, _MAX_INK_PIXELS)
+        gray = _draw(page, ink_dpi, pymupdf.csGRAY)[:, :, 0]
+        if not has_ink(gray):
+            return RouteDecision("blank", "no_ink"), _NO_LAYER
+        evidence, layer = weigh_layer(contents, gray, ink_dpi, frame)
+        return decide_route(evidence), layer
+
+    def _contents(
+        self, page: pymupdf.Page, drawn: Sequence[tuple[str, Box]]
+    ) -> PageContents | None:
+        """Read what the page says about itself; None when that is too much text."""
+        # From the page and not by Page.get_textpage, which would undo /Rotate.
+        text = pymupdf.TextPage(mupdf.FzStextPage(page.this, mupdf.FzStextOptions(_TEXT_FLAGS)))
+        if len(text.extractText()) > MAX_LAYER_CHARACTERS:
+            return None
+        return PageContents(
+            raw=text.extractRAWDICT(),
+            drawn=drawn,
+            images=_images(page) if any("im" in kind for kind, _ in drawn) else [],
+            unmapped_fonts=self._unmapped_fonts(page),
+        )
+
+    def _unmapped_fonts(self, page: pymupdf.Page) -> frozenset[str]:
+        return frozenset(
+            name.partition("+")[2] or name
+            for xref, _, kind, name, *_ in page.get_fonts()
+            if xref and is_unmapped(self._font_facts(xref, kind))
+        )
+
+    def _font_facts(self, xref: int, kind: str) -> FontFacts:
+        descriptor = self._value(xref, "FontDescriptor")
+        flags = self._value(xref, "FontDescriptor/Flags")
+        return FontFacts(
+            kind=kind,
+            has_unicode_table=bool(self._value(xref, "ToUnicode")),
+            encoding=self._value(xref, "Encoding"),
+            is_embedded="/FontFile" in descriptor,
+            flags=int(flags) if flags.isdecimal() else 0,
+        )
+
+    def _value(self, xref: int, key: str) -> str:
+        """Return the source of a dictionary's value, references followed, empty for none."""
+        kind, value = self._document.xref_get_key(xref, key)
+        if kind == "xref":
+            return str(self._document.xref_object(int(value.split()[0])))
+        return "" if kind == "null" else str(value)
+
+
+@contextmanager
+def _translated(page_index: int) -> Iterator[None]:
+    """Raise what MuPDF raises as ours, and leave nothing of the page behind.
+
+    Raises:
+        DamagedPageError: MuPDF cannot load or draw the page.
+        MemoryError: MuPDF could not allocate.
+    """
+    try:
+        yield
+    except mupdf.FzErrorSystem as error:
+        # Once a file is open, what fails in the system is an allocation.
+        raise MemoryError(f"MuPDF could not allocate for page index {page_index}") from error
+    except _MUPDF_ERRORS as error:
+        raise DamagedPageError("The page is damaged and cannot be rendered.") from error
+    finally:
+        # The store keeps decoded images and fonts. Emptied, memory does not grow with the pages
+        # and a broken image complains on every page that shows it, not on the first alone.
+        pymupdf.TOOLS.store_shrink(100)
+
+
+def _draw(page: pymupdf.Page, dpi: float, colorspace: pymupdf.Colorspace) -> NDArray[np.uint8]:
+    """Return the page as (H, W, channels) uint8.
+
+    Raises:
+        DamagedPageError: what the page consists of cannot be decoded.
+    """
+    complaints: list[str] = []
+    mupdf.fz_set_error_callback(complaints.append)
+    try:
+        pixmap = page.get_pixmap(matrix=_zoom(dpi), colorspace=colorspace, alpha=False)
+        if complaints and not draws_text([(kind, _NOWHERE) for kind, *_ in page.get_bboxlog()]):
+            raise DamagedPageError("What this page consists of is damaged and cannot be drawn.")
+    finally:
+        mupdf.fz_set_error_callback(_ignore)
+    rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
+    # A copy, since MuPDF frees the samples together with the pixmap.
+    return rows[:, : pixmap.w * pixmap.n].reshape(pixmap.h, pixmap.w, pixmap.n).copy()
+
+
+def _images(page: pymupdf.Page) -> list[DrawnImage]:
+    """Return the images on the page, as far as they lie on it."""
+    images = []
+    for image in page.get_image_info():
+        area = pymupdf.Rect(image["bbox"]) & page.rect
+        if not area.is_empty:
+            pixel_count = image["width"] * image["height"]
+            images.append(DrawnImage(Box(*area), pixel_count, not image["has-mask"]))
+    return images
+
+
+def _frame(page: pymupdf.Page, dpi: float) -> Frame:
+    """Return the size that ``_draw`` gives the page, without drawing it."""
+    area = (page.rect * _zoom(dpi)).irect
+    return Frame(dpi, max(int(area.width), 1), max(int(area.height), 1))
+
+
+def _zoom(dpi: float) -> pymupdf.Matrix:
+    return pymupdf.Matrix(dpi / _PT_PER_INCH, dpi / _PT_PER_INCH)
 
 
 def fit_dpi(width_pt: float, height_pt: float, wanted_dpi: float, max_pixels: int) -> float:
@@ -177,11 +335,6 @@ def fit_dpi(width_pt: float, height_pt: float, wanted_dpi: float, max_pixels: in
 def _pixel_count(width_pt: float, height_pt: float, dpi: float) -> int:
     zoom = dpi / _PT_PER_INCH
     return (math.ceil(width_pt * zoom) + 1) * (math.ceil(height_pt * zoom) + 1)
-
-
-def _draws_text(page: pymupdf.Page) -> bool:
-    """Whether visible text stands on the page; a hidden layer behind a scan does not count."""
-    return any(kind in _DRAWS_TEXT for kind, *_ in page.get_bboxlog())
 
 
 def _ignore(_message: str) -> None:

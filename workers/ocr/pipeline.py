@@ -121,13 +121,15 @@ class PagePipeline:
                 or len(self._places) >= self._limits.pages_under_way
             )
 
-    def add(self, page: PageImage | PageFailure) -> None:
-        """Start on a page; waits while too many are not yet detected.
+    def add(self, page: PageImage | PageResult | PageFailure) -> None:
+        """Start on a page, or give one that is done its place.
+
+        Waits while too many are not yet detected.
 
         Raises:
             BaseException: what a thread failed with.
         """
-        if isinstance(page, PageFailure):
+        if not isinstance(page, PageImage):
             self._places.append(_Place(page))
             return
         place = _Place()

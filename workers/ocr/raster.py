@@ -23,7 +23,11 @@ from workers.ocr.errors import (
     UnreadableDocumentError,
 )
 from workers.ocr.formats import MediaType
+from workers.ocr.modes import Mode
 from workers.ocr.page_image import PageImage
+from workers.ocr.page_ink import has_ink
+from workers.ocr.rendered_page import RenderedPage, from_image
+from workers.ocr.routing import RouteDecision
 from workers.ocr.tiff_frames import count_tiff_frames
 
 FALLBACK_DPI: Final = 200.0
@@ -97,8 +101,15 @@ class RasterSource:
         with self._path.open("rb") as stream:
             return count_tiff_frames(stream, max_frames=max_pages)
 
-    def render(self, page_index: int, *, dpi: float, max_pixels: int) -> PageImage:  # noqa: ARG002 - the protocol's; an image has its own resolution
-        """Return one upright page; the protocol says more.
+    def render(
+        self,
+        page_index: int,
+        *,
+        dpi: float,  # noqa: ARG002 - the protocol's; an image has its own resolution
+        max_pixels: int,
+        mode: Mode = "ocr",
+    ) -> RenderedPage:
+        """Return one upright page; the protocol says more. An image states no text.
 
         A JPEG over ``max_pixels`` is decoded at a half, a quarter or an eighth of its size. The
         other formats have no cheap smaller version, so their page is refused.
@@ -122,13 +133,24 @@ class RasterSource:
                 x_dpi, y_dpi = y_dpi, x_dpi
             page = _square_pixels(_to_rgb(turned), x_dpi, y_dpi, max_pixels)
             pixels: NDArray[np.uint8] = np.array(page)
-        return PageImage(
+        image_page = PageImage(
             page_index=page_index,
             pixels=pixels,
             dpi=max(x_dpi, y_dpi) / reduction,
             rotation_deg=rotation_deg,
             render_s=time.perf_counter() - started,
         )
+        return from_image(image_page, _route(pixels, mode))
+
+
+def _route(pixels: NDArray[np.uint8], mode: Mode) -> RouteDecision:
+    if mode == "ocr":
+        return RouteDecision("ocr", "mode")
+    if mode == "text":
+        return RouteDecision("text", "no_layer")
+    return (
+        RouteDecision("ocr", "image_file") if has_ink(pixels) else RouteDecision("blank", "no_ink")
+    )
 
 
 @contextmanager

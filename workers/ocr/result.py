@@ -7,7 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from workers.ocr.geometry import Box, Quad
+from workers.ocr.modes import Route, RouteReason
 from workers.ocr.page_image import PageFailure
+from workers.ocr.page_numbers import page_number
 
 _COORDINATE_DIGITS: Final = 1
 _PROBABILITY_DIGITS: Final = 4
@@ -75,6 +77,7 @@ class PageResult:
         blocks: in reading order; together they hold every line once.
         seconds: what the page took.
         route: how its text was had.
+        route_reason: why on that route.
         engine: runtime that recognized it, None where nothing was recognized.
         precision: of that runtime's arithmetic.
     """
@@ -90,7 +93,8 @@ class PageResult:
     lines: tuple[TextLine, ...]
     blocks: tuple[Block, ...]
     seconds: StageSeconds = field(default_factory=StageSeconds)
-    route: str = "ocr"
+    route: Route = "ocr"
+    route_reason: RouteReason = "mode"
     engine: str | None = None
     precision: str | None = None
 
@@ -104,11 +108,6 @@ class PageResult:
         if not self.lines:
             return None
         return float(np.mean([line.confidence for line in self.lines]))
-
-
-def page_number(page_index: int) -> int:
-    """Return the number by which people call a page."""
-    return page_index + 1
 
 
 def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
@@ -127,6 +126,7 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "page_number": page_number(outcome.page_index),
         "state": "ok",
         "route": outcome.route,
+        "route_reason": outcome.route_reason,
         "engine": outcome.engine,
         "precision": outcome.precision,
         "width_px": outcome.width_px,

@@ -15,9 +15,10 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
-from workers.ocr.page_image import PageImage
+from workers.ocr.modes import Mode
 from workers.ocr.pdf import PdfSource
 from workers.ocr.raster import RasterSource
+from workers.ocr.rendered_page import RenderedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,19 @@ class PageSource(Protocol):
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def render(self, page_index: int, *, dpi: float, max_pixels: int) -> PageImage:
-        """Return one upright page.
+    def render(
+        self, page_index: int, *, dpi: float, max_pixels: int, mode: Mode = "ocr"
+    ) -> RenderedPage:
+        """Return one upright page and the route to its text.
 
-        The same page gives the same pixels, whichever pages were rendered before it.
+        The same page gives the same pixels and text, whichever pages were rendered before it.
 
         Args:
             page_index: 0-based, below ``page_count``.
             dpi: wanted resolution of PDF pages; images are read at their own size.
-            max_pixels: the page image has at most this many; a lower ``PageImage.dpi`` says so.
+            max_pixels: the page image has at most this many; a lower ``RenderedPage.dpi`` says so.
+            mode: ``ocr`` draws every page, ``text`` draws none and takes what the file states,
+                ``auto`` looks which of the two serves the page.
 
         Raises:
             DamagedPageError: the page cannot be rendered or decoded.

@@ -1,11 +1,20 @@
 """What happens when a worker and its pool children start; Celery imports this with the tasks."""
 
+import os
+import threading
+
+import structlog
 from billiard import current_process
 from celery import signals
 
 from workers.observability import bind_tasks, configure_logging
 from workers.runtime import start_slot
 from workers.settings import OcrSettings, read_settings
+
+log = structlog.get_logger(__name__)
+
+EXIT_NOT_STARTED = 78  # EX_CONFIG
+_PAUSE_BEFORE_NEXT_START_S = 5
 
 
 def connect() -> None:
@@ -21,7 +30,14 @@ def _configure_logging(**_: object) -> None:
 
 def _start_slot(**_: object) -> None:
     _configure_logging()
-    start_slot(getattr(current_process(), "index", 0))
+    try:
+        start_slot(getattr(current_process(), "index", 0))
+    except Exception:
+        # Celery would log this and go on, and every message that such a child got would fail
+        # and be gone. The pool starts another child, after a pause that spares the machine.
+        log.critical("slot did not start", exc_info=True)
+        threading.Event().wait(_PAUSE_BEFORE_NEXT_START_S)
+        os._exit(EXIT_NOT_STARTED)
 
 
 connect()

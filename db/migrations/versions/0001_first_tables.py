@@ -168,7 +168,6 @@ def upgrade() -> None:
         sa.Column("result_key", sa.Text(), nullable=True),
         sa.Column("result_start", sa.BigInteger(), nullable=True),
         sa.Column("result_stop", sa.BigInteger(), nullable=True),
-        sa.Column("content_hash", sa.Text(), nullable=True),
         sa.Column("crops_found", sa.Integer(), nullable=True),
         sa.Column("crops_kept", sa.Integer(), nullable=True),
         sa.Column("truncated", sa.Boolean(), nullable=False),

@@ -1,16 +1,20 @@
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
+import structlog
 
 from api.app import create_app
+from api.services import Doors
 from api.settings import ApiSettings
 from db.engine import Database
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
-    ApiDoors,
     RecordedDispatch,
+    RunningApi,
+    Serve,
     client_of,
     make_key,
     open_store,
@@ -18,19 +22,14 @@ from tests.support.api_server import (
 )
 from tests.support.services import S3Bucket
 
-MAX_UPLOAD_BYTES = 3 * 2**20
+MAX_UPLOAD_BYTES = 10 * 2**20  # above the part size of the S3 client
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningApi:
-    """The API on real servers, and what a test looks at it with."""
-
-    url: str
-    doors: ApiDoors
-    database: Database
-    store: S3ObjectStore
-    dispatch: RecordedDispatch
-    client: httpx.Client
+@pytest.fixture(autouse=True)
+def _captured_logs() -> Iterator[None]:
+    """Keeps the log lines of the API's thread out of the report."""
+    with structlog.testing.capture_logs():
+        yield
 
 
 @pytest.fixture
@@ -46,28 +45,48 @@ def store(s3_bucket: S3Bucket) -> S3ObjectStore:
 
 
 @pytest.fixture
-def api(database: Database, store: S3ObjectStore) -> Iterator[RunningApi]:
-    dispatch = RecordedDispatch()
-    doors = ApiDoors(transaction=database.transaction, store=store, send_split=dispatch)
-    settings = ApiSettings(
-        database_url="postgresql://unused",  # type: ignore[arg-type] # pydantic converts it
-        redis_url="redis://unused",  # type: ignore[arg-type] # pydantic converts it
-        s3_bucket="unused",
-        api_max_upload_bytes=MAX_UPLOAD_BYTES,
-        api_key_cache_s=0,
-    )
-    with (
-        served_in_thread(create_app(settings, doors=doors.open)) as url,
-        client_of(url, make_key(database, "archive")) as client,
-    ):
-        yield RunningApi(
-            url=url,
-            doors=doors,
-            database=database,
-            store=store,
-            dispatch=dispatch,
-            client=client,
-        )
+def serve(database: Database, store: S3ObjectStore) -> Serve:
+    """Runs the API; a test may put something that fails in the place of any door."""
+
+    @contextmanager
+    def run(*, settings: Mapping[str, Any] | None = None, **replaced: Any) -> Iterator[RunningApi]:
+        dispatch = RecordedDispatch()
+        doors: dict[str, Any] = {
+            "transaction": database.transaction,
+            "store": store,
+            "send_split": dispatch,
+            "probes": {},
+            **replaced,
+        }
+
+        @contextmanager
+        def open_doors(settings: ApiSettings) -> Iterator[Doors]:
+            assert settings.api_max_upload_bytes == MAX_UPLOAD_BYTES
+            yield Doors(**doors)
+
+        told: dict[str, Any] = {
+            "database_url": "postgresql://unused",
+            "redis_url": "redis://unused",
+            "s3_bucket": "unused",
+            "api_max_upload_bytes": MAX_UPLOAD_BYTES,
+            "api_key_cache_s": 0,
+            **(settings or {}),
+        }
+        with (
+            served_in_thread(create_app(ApiSettings(**told), doors=open_doors)) as url,
+            client_of(url, make_key(database, "archive")) as client,
+        ):
+            yield RunningApi(
+                url=url, database=database, store=store, dispatch=dispatch, client=client
+            )
+
+    return run
+
+
+@pytest.fixture
+def api(serve: Serve) -> Iterator[RunningApi]:
+    with serve() as running:
+        yield running
 
 
 @pytest.fixture

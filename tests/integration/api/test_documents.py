@@ -9,7 +9,7 @@ import pytest
 from db import documents
 from db.states import DocumentState
 from storage import keys
-from tests.support.api_server import documents_in, keys_in
+from tests.support.api_server import RunningApi, documents_in, keys_in
 from tests.support.rows import add_recognizing_document
 from workers.ocr.options import OcrOptions
 
@@ -24,7 +24,7 @@ def submit(client: httpx.Client, content: bytes = PDF, **fields: Any) -> httpx.R
     )
 
 
-def test_a_document_is_accepted_with_its_bytes_its_row_and_its_message(api) -> None:
+def test_a_document_is_accepted_with_its_bytes_its_row_and_its_message(api: RunningApi) -> None:
     response = submit(api.client)
 
     view = response.json()
@@ -42,7 +42,7 @@ def test_a_document_is_accepted_with_its_bytes_its_row_and_its_message(api) -> N
     assert api.dispatch.sent == [document_id]
 
 
-def test_an_accepted_document_is_described(api) -> None:
+def test_an_accepted_document_is_described(api: RunningApi) -> None:
     view = submit(api.client, options='{"dpi": 300}', priority="bulk").json()
 
     assert view["state"] == "queued"
@@ -56,7 +56,14 @@ def test_an_accepted_document_is_described(api) -> None:
     assert api.client.get(view["links"]["self"]).json() == view
 
 
-def test_the_type_is_told_from_the_content(api) -> None:
+def test_a_document_is_sent_with_its_priority(api: RunningApi) -> None:
+    submit(api.client)
+    submit(api.client, priority="bulk")
+
+    assert api.dispatch.priorities == ["interactive", "bulk"]
+
+
+def test_the_type_is_told_from_the_content(api: RunningApi) -> None:
     png = b"\x89PNG\r\n\x1a\n" + bytes(2_000)
 
     view = submit(api.client, png, filename="holiday.pdf").json()
@@ -69,13 +76,13 @@ def test_the_type_is_told_from_the_content(api) -> None:
     [
         (b"PK\x03\x04" + bytes(5_000), 415, "unsupported_media_type"),
         (b"", 422, "empty"),
-        (b"%PDF-1.7" + bytes(3 * 2**20), 413, "file_too_large"),
-        (b"%PDF-1.7" + bytes(3 * 2**20 + 3 * 2**19), 413, "file_too_large"),
+        (b"%PDF-1.7" + bytes(10 * 2**20), 413, "file_too_large"),
+        (b"%PDF-1.7" + bytes(15 * 2**20), 413, "file_too_large"),
     ],
     ids=["another format", "no bytes", "over the limit", "far over the limit"],
 )
 def test_a_file_at_fault_is_refused_and_leaves_nothing(
-    api, content: bytes, status: int, code: str
+    api: RunningApi, content: bytes, status: int, code: str
 ) -> None:
     response = submit(api.client, content)
 
@@ -95,7 +102,9 @@ def test_a_file_at_fault_is_refused_and_leaves_nothing(
         {"color": "red"},
     ],
 )
-def test_a_form_at_fault_is_refused_and_leaves_nothing(api, fields: dict[str, str]) -> None:
+def test_a_form_at_fault_is_refused_and_leaves_nothing(
+    api: RunningApi, fields: dict[str, Any]
+) -> None:
     response = submit(api.client, **fields)
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
@@ -104,7 +113,7 @@ def test_a_form_at_fault_is_refused_and_leaves_nothing(api, fields: dict[str, st
     assert documents_in(api.database) == []
 
 
-def test_a_body_that_is_cut_off_is_refused_and_leaves_nothing(api) -> None:
+def test_a_body_that_is_cut_off_is_refused_and_leaves_nothing(api: RunningApi) -> None:
     content = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + PDF
 
     response = api.client.post(
@@ -117,7 +126,7 @@ def test_a_body_that_is_cut_off_is_refused_and_leaves_nothing(api) -> None:
     assert keys_in(api.store) == []
 
 
-def test_a_body_that_is_no_form_is_refused(api) -> None:
+def test_a_body_that_is_no_form_is_refused(api: RunningApi) -> None:
     response = api.client.post("/v1/documents", json={})
 
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
@@ -134,7 +143,9 @@ def test_a_body_that_is_no_form_is_refused(api) -> None:
         ("'; DROP TABLE documents; --.pdf", "'; DROP TABLE documents; --.pdf"),
     ],
 )
-def test_a_hostile_file_name_is_kept_as_harmless_data(api, sent: str, kept: str) -> None:
+def test_a_hostile_file_name_is_kept_as_harmless_data(
+    api: RunningApi, sent: str, kept: str
+) -> None:
     response = submit(api.client, filename=sent)
 
     assert response.status_code == 202
@@ -142,7 +153,7 @@ def test_a_hostile_file_name_is_kept_as_harmless_data(api, sent: str, kept: str)
     assert keys_in(api.store) == [keys.source_key(UUID(response.json()["id"]))]
 
 
-def test_a_raw_control_character_in_a_file_name_is_replaced(api) -> None:
+def test_a_raw_control_character_in_a_file_name_is_replaced(api: RunningApi) -> None:
     content = (
         b'--b\r\nContent-Disposition: form-data; name="file"; filename="a\x01\xff.pdf"\r\n\r\n'
         + PDF
@@ -158,7 +169,7 @@ def test_a_raw_control_character_in_a_file_name_is_replaced(api) -> None:
     assert response.json()["filename"] == "a_\ufffd.pdf"
 
 
-def test_an_unchanged_document_is_not_sent_again(api) -> None:
+def test_an_unchanged_document_is_not_sent_again(api: RunningApi) -> None:
     address = submit(api.client).headers["Location"]
     etag = api.client.get(address).headers["ETag"]
 
@@ -168,7 +179,7 @@ def test_an_unchanged_document_is_not_sent_again(api) -> None:
     assert response.headers["ETag"] == etag
 
 
-def test_a_document_that_moved_on_is_sent_again(api) -> None:
+def test_a_document_that_moved_on_is_sent_again(api: RunningApi) -> None:
     address = submit(api.client).headers["Location"]
     etag = api.client.get(address).headers["ETag"]
     with api.database.transaction() as session:
@@ -184,7 +195,7 @@ def test_a_document_that_moved_on_is_sent_again(api) -> None:
     assert (response.status_code, response.json()["state"]) == (200, "cancelled")
 
 
-def test_a_document_that_is_worked_on_counts_its_pages(api) -> None:
+def test_a_document_that_is_worked_on_counts_its_pages(api: RunningApi) -> None:
     with api.database.transaction() as session:
         document_id, _ = add_recognizing_document(session, page_count=5)
 
@@ -193,7 +204,7 @@ def test_a_document_that_is_worked_on_counts_its_pages(api) -> None:
     assert view["progress"] == {"pages": 5, "ok": 0, "failed": 0, "skipped": 0, "left": 5}
 
 
-def test_pages_are_listed_in_order_by_their_number(api) -> None:
+def test_pages_are_listed_in_order_by_their_number(api: RunningApi) -> None:
     with api.database.transaction() as session:
         document_id, _ = add_recognizing_document(session, page_count=5)
     address = f"/v1/documents/{document_id}/pages"
@@ -207,7 +218,7 @@ def test_pages_are_listed_in_order_by_their_number(api) -> None:
     assert {page["state"] for page in first["pages"]} == {"queued"}
 
 
-def test_documents_are_listed_newest_first_and_stable_under_inserts(api) -> None:
+def test_documents_are_listed_newest_first_and_stable_under_inserts(api: RunningApi) -> None:
     ids = [submit(api.client).json()["id"] for _ in range(5)]
 
     first = api.client.get("/v1/documents", params={"limit": 2}).json()
@@ -224,7 +235,7 @@ def test_documents_are_listed_newest_first_and_stable_under_inserts(api) -> None
     assert third["next_cursor"] is None
 
 
-def test_a_list_is_filtered_by_state(api) -> None:
+def test_a_list_is_filtered_by_state(api: RunningApi) -> None:
     document_id = submit(api.client).json()["id"]
 
     queued = api.client.get("/v1/documents", params={"state": "queued"}).json()
@@ -244,14 +255,16 @@ def test_a_list_is_filtered_by_state(api) -> None:
         ({"batch_id": "1"}, "batch_id"),
     ],
 )
-def test_a_wrong_filter_is_named(api, parameters: dict[str, Any], field: str) -> None:
+def test_a_wrong_filter_is_named(api: RunningApi, parameters: dict[str, Any], field: str) -> None:
     response = api.client.get("/v1/documents", params=parameters)
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
     assert [each["field"] for each in response.json()["errors"]] == [field]
 
 
-def test_the_documents_of_another_tenant_are_not_found(api, stranger: httpx.Client) -> None:
+def test_the_documents_of_another_tenant_are_not_found(
+    api: RunningApi, stranger: httpx.Client
+) -> None:
     address = submit(api.client).headers["Location"]
 
     answers = [
@@ -264,14 +277,14 @@ def test_the_documents_of_another_tenant_are_not_found(api, stranger: httpx.Clie
     assert stranger.get("/v1/documents").json()["documents"] == []
 
 
-def test_an_id_that_is_none_is_refused(api) -> None:
+def test_an_id_that_is_none_is_refused(api: RunningApi) -> None:
     response = api.client.get("/v1/documents/..%2f..%2fetc")
 
     assert response.status_code in {404, 422}
     assert response.headers["Content-Type"] == "application/problem+json"
 
 
-def test_options_may_come_after_the_file(api) -> None:
+def test_options_may_come_after_the_file(api: RunningApi) -> None:
     content = (
         b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n%PDF-1.7\r\n'
         b'--b\r\nContent-Disposition: form-data; name="options"\r\n\r\n'

@@ -1,4 +1,6 @@
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,47 @@ def test_a_failure_is_shown_with_what_to_do(samples: Path, tmp_path: Path) -> No
     assert "empty.pdf: empty: " in done.stderr
     assert "1 of 1 files failed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def odd_folder(samples: Path, tmp_path: Path) -> Path:
+    """Holds files whose names are in ASCII, in UTF-8 and in neither."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    for name in (b"plain.png", "café.png".encode(), b"caf\xe9.png"):
+        shutil.copy(samples / "label.png", os.fsencode(folder) + b"/" + name)
+    return folder
+
+
+def test_a_file_name_that_is_no_utf8_is_read_like_the_others(
+    odd_folder: Path, tmp_path: Path
+) -> None:
+    done = run_pagefleet("ocr", "--json", odd_folder, "-o", tmp_path / "out")
+
+    names = {Path(json.loads(line)["file"]).name for line in done.stdout.splitlines()}
+    results = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "out").iterdir()]
+    assert done.returncode == 0, done.stderr
+    assert names == {"plain.png", "café.png", "caf\ufffd.png"}
+    assert {result["source"]["filename"] for result in results} == names
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_names_that_the_output_cannot_hold_are_escaped(
+    odd_folder: Path, tmp_path: Path, options: list[str]
+) -> None:
+    done = run_pagefleet(
+        *("ocr", *options, odd_folder, "-o", tmp_path / "out"),
+        LC_ALL="C",
+        PYTHONCOERCECLOCALE="0",
+        PYTHONUTF8="0",
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stdout.isascii()
+    if options:
+        names = {Path(json.loads(line)["file"]).name for line in done.stdout.splitlines()}
+        assert names == {"plain.png", "café.png", "caf\ufffd.png"}
 
 
 def test_an_encrypted_file_is_read_with_its_password(samples: Path, tmp_path: Path) -> None:

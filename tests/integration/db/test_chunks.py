@@ -87,29 +87,34 @@ def test_a_zombie_learns_of_it_when_it_renews(database: Database) -> None:
         chunks.renew(session, zombie, lease_s=60)
 
 
+def is_due(database: Database, document_id: UUID) -> bool:
+    with database.transaction() as session:
+        return documents.get(session, document_id).dispatch_after is not None
+
+
 def test_only_the_last_chunk_makes_the_document_due(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
+    due = []
 
-        was_last = [publish(session, claim(session, chunk.id)) for chunk in planned]
+    for chunk in planned:
+        with database.transaction() as session:
+            publish(session, claim(session, chunk.id))
+        due.append(is_due(database, document_id))
 
+    assert due == [False, True]
+
+
+def test_two_last_chunks_that_commit_together_make_the_document_due(database: Database) -> None:
     with database.transaction() as session:
-        document = documents.get(session, document_id)
-    assert was_last == [False, True]
-    assert document.dispatch_after is not None
-
-
-def test_two_last_chunks_that_commit_together_leave_one_to_assemble(database: Database) -> None:
-    with database.transaction() as session:
-        _, planned = add_recognizing_document(session)
+        document_id, planned = add_recognizing_document(session)
         claims = [claim(session, chunk.id) for chunk in planned]
     together = threading.Barrier(2)
-    was_last: list[bool] = []
 
     def finish(held: ChunkClaim) -> None:
         with database.transaction() as session:
             together.wait(timeout=10)
-            was_last.append(publish(session, held))
+            publish(session, held)
 
     threads = [threading.Thread(target=finish, args=(held,)) for held in claims]
     for thread in threads:
@@ -117,7 +122,21 @@ def test_two_last_chunks_that_commit_together_leave_one_to_assemble(database: Da
     for thread in threads:
         thread.join()
 
-    assert sorted(was_last) == [False, True]
+    assert is_due(database, document_id)
+
+
+@pytest.mark.parametrize(("earlier_attempts", "needs_a_message"), [(0, False), (1, True)])
+def test_a_last_chunk_calls_for_the_assembly_when_a_failed_attempt_killed_the_chord(
+    database: Database, *, earlier_attempts: int, needs_a_message: bool
+) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session, page_count=1)
+        for _ in range(earlier_attempts):
+            claim(session, planned[0].id, lease_s=-1)
+
+        answer = publish(session, claim(session, planned[0].id))
+
+    assert answer is needs_a_message
 
 
 def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Database) -> None:
@@ -125,7 +144,7 @@ def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Datab
         document_id, planned = add_recognizing_document(session)
         claim(session, planned[0].id, lease_s=-1)
 
-        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=0)
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)
@@ -141,7 +160,7 @@ def test_a_chunk_that_somebody_works_on_is_not_given_up(database: Database) -> N
         document_id, planned = add_recognizing_document(session)
         held = claim(session, planned[0].id)
 
-        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=0)
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
         publish(session, held)
 
     with database.transaction() as session:
@@ -177,7 +196,7 @@ def test_a_chunk_that_fails_from_within_fails_its_pages(database: Database) -> N
         document_id, planned = add_recognizing_document(session)
         held = claim(session, planned[0].id)
 
-        chunks.fail(session, held, code="internal", detail="x", assemble_after_s=0)
+        chunks.fail(session, held, code="internal", detail="x")
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)

@@ -5,7 +5,7 @@ import pytest
 from db import chunks, documents, outbox
 from db.engine import Database
 from db.outbox import Work
-from db.states import DocumentState
+from db.states import DocumentState, Priority
 from tests.support.rows import (
     DUE_NOW_S,
     add_document,
@@ -27,7 +27,20 @@ def test_a_queued_document_without_a_message_is_due_for_its_split(database: Data
 
         due = outbox.take_due_documents(session, limit=10, backoff_s=30)
 
-    assert [(work.work, work.id, work.deliveries) for work in due] == [(Work.SPLIT, document_id, 2)]
+    assert [(work.work, work.id) for work in due] == [(Work.SPLIT, document_id)]
+
+
+def test_due_work_has_the_priority_of_its_document(database: Database) -> None:
+    with database.transaction() as session:
+        for priority in Priority:
+            add_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
+            add_recognizing_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
+
+        documents_due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        chunks_due = outbox.take_due_chunks(session, limit=10, backoff_s=30)
+
+    assert {work.priority for work in documents_due} == set(Priority)
+    assert sorted(work.priority for work in chunks_due) == ["bulk"] * 2 + ["interactive"] * 2
 
 
 def test_what_was_just_sent_is_left_alone(database: Database) -> None:
@@ -65,7 +78,7 @@ def test_a_chunk_whose_worker_died_is_due_with_its_pages(database: Database) -> 
 def test_a_document_whose_chunks_are_done_is_due_for_its_assembly(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x", assemble_after_s=-1)
+        chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
 
         due = outbox.take_due_documents(session, limit=10, backoff_s=30)
 
@@ -118,3 +131,41 @@ def test_a_document_that_somebody_works_on_is_not_given_up(database: Database) -
         was_given_up = documents.give_up(session, document_id, code="worker_lost", detail="x")
 
     assert not was_given_up
+
+
+def test_what_could_not_be_sent_is_due_again_without_a_longer_wait(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
+        due = outbox.take_due_documents(session, limit=10, backoff_s=3_600)
+
+        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+
+        document = documents.get(session, document_id)
+        session.refresh(document)
+        deliveries = document.deliveries
+        again = outbox.take_due_documents(session, limit=10, backoff_s=3_600)
+    assert deliveries == 1
+    assert [work.id for work in again] == [document_id]
+
+
+def test_an_unsent_chunk_is_due_again_too(database: Database) -> None:
+    with database.transaction() as session:
+        add_recognizing_document(session, dispatch_after_s=DUE_NOW_S)
+        due = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+
+        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+
+        again = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+    assert {work.id for work in again} == {work.id for work in due}
+
+
+def test_a_chunk_that_was_claimed_meanwhile_keeps_its_lease(database: Database) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session, page_count=1, dispatch_after_s=DUE_NOW_S)
+        due = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+        chunks.claim(session, planned[0].id, worker="a", lease_s=60, max_attempts=4)
+
+        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+
+        again = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+    assert again == []

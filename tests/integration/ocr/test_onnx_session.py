@@ -12,7 +12,7 @@ import pytest
 from tests.support.models import CHECKOUT
 from workers.ocr.bundle import ModelBundle, load_bundle
 from workers.ocr.errors import InferenceError, ModelFileError, ProviderUnavailableError
-from workers.ocr.inference import OnnxSession, read_model_facts
+from workers.ocr.inference import OnnxSession, available_devices, read_model_facts
 
 
 def test_a_session_answers_with_the_models_first_output(bundle: ModelBundle) -> None:
@@ -185,3 +185,27 @@ def test_a_prepared_recognizer_answers_with_the_same_classes(
 
     assert np.array_equal(best[..., 0], probabilities.argmax(axis=2))
     assert np.array_equal(best[..., 1], probabilities.max(axis=2))
+
+
+def test_what_the_runtime_is_said_to_compute_on_is_what_it_says_itself() -> None:
+    has_provider = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+    assert ("cuda" in available_devices()) == has_provider
+
+
+def test_asking_what_the_runtime_computes_on_does_not_import_it() -> None:
+    code = """
+import sys
+from workers.devices import count_gpus
+count_gpus()
+print("onnxruntime" in sys.modules)
+"""
+    asked = subprocess.run(  # noqa: S603 - the test's own code
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert asked.stdout == "False\n"

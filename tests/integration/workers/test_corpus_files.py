@@ -11,7 +11,9 @@ import pytest
 from tests.support.corpus import corpus_files, require_corpus
 from tests.support.pdf_files import grey_pages
 from workers.ocr.errors import DocumentError, PageError
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.modes import Mode
+from workers.ocr.page_image import PageFailure
+from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import PageRenderer, RenderLimits
 
 LIMITS = RenderLimits(page_timeout_s=20, open_timeout_s=20)
@@ -60,17 +62,17 @@ def renderer() -> Iterator[PageRenderer]:
         yield made
 
 
-def codes_of(renderer: PageRenderer, path: Path) -> str | list[str]:
+def codes_of(renderer: PageRenderer, path: Path, mode: Mode) -> str | list[str]:
     """The error of the document, or of each page its error or "ok"."""
     try:
         page_count = renderer.open(path).page_count
     except DocumentError as error:
         return error.code
-    outcomes = renderer.pages(range(min(page_count, PAGES_TRIED)), dpi=200)
+    outcomes = renderer.pages(range(min(page_count, PAGES_TRIED)), dpi=200, mode=mode)
     return [outcome.code if isinstance(outcome, PageFailure) else "ok" for outcome in outcomes]
 
 
-def first_page(renderer: PageRenderer, name: str, *, page_index: int = 0) -> PageImage:
+def first_page(renderer: PageRenderer, name: str, *, page_index: int = 0) -> RenderedPage:
     renderer.open(require_corpus(name))
     return renderer.render(page_index, dpi=200)
 
@@ -79,14 +81,15 @@ def test_the_corpus_is_there() -> None:
     require_corpus("scan-bad.pdf")
 
 
+@pytest.mark.parametrize("mode", ["ocr", "auto"])
 @pytest.mark.parametrize("path", ROBUST, ids=lambda path: path.name)
 def test_a_file_ends_in_pages_or_a_named_error_and_harms_nothing(
-    renderer: PageRenderer, tmp_path: Path, path: Path
+    renderer: PageRenderer, tmp_path: Path, path: Path, mode: Mode
 ) -> None:
     known = {error.code for root in (DocumentError, PageError) for error in root.__subclasses__()}
     started = time.monotonic()
 
-    codes = codes_of(renderer, path)
+    codes = codes_of(renderer, path, mode)
 
     assert set([codes] if isinstance(codes, str) else codes) <= known | {"ok"}
     assert time.monotonic() - started < LIMITS.open_timeout_s + LIMITS.page_timeout_s
@@ -99,12 +102,15 @@ def test_a_file_ends_in_pages_or_a_named_error_and_harms_nothing(
 def test_a_document_is_refused_for_the_right_reason(
     renderer: PageRenderer, name: str, code: str
 ) -> None:
-    assert codes_of(renderer, require_corpus(name)) == code
+    assert codes_of(renderer, require_corpus(name), "ocr") == code
 
 
+@pytest.mark.parametrize("mode", ["ocr", "auto"])
 @pytest.mark.parametrize(("name", "codes"), PAGE_CODES.items())
-def test_pages_end_as_they_should(renderer: PageRenderer, name: str, codes: list[str]) -> None:
-    assert codes_of(renderer, require_corpus(name)) == codes
+def test_pages_end_as_they_should(
+    renderer: PageRenderer, name: str, codes: list[str], mode: Mode
+) -> None:
+    assert codes_of(renderer, require_corpus(name), mode) == codes
 
 
 def test_rotated_pages_come_upright(renderer: PageRenderer) -> None:

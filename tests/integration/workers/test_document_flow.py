@@ -2,21 +2,25 @@
 
 import gzip
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
+import redis
 
 from db import chunks
 from db.errors import StaleStateError
 from db.states import DocumentState, PageState
 from storage import keys
 from storage.errors import ObjectCorruptError, StorageUnavailableError
-from tests.support.engines import FailingEngine, NumberingEngine
+from tests.support.engines import FailingEngine, ForgetfulEngine, NumberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.stores import RefusingObjectStore
 from workers.ocr.errors import InferenceError
 from workers.recognize_chunk import ChunkOutcome
 
 FIVE_PAGES = tiff_of(5)
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 
 
 def test_a_document_goes_in_and_its_text_comes_out_in_order(pipeline: Pipeline) -> None:
@@ -93,7 +97,7 @@ def test_the_ledger_says_what_became_of_each_page(pipeline: Pipeline) -> None:
 
     rows = pipeline.pages(document_id)
     assert {(row.state, row.route, row.line_count, row.model_version) for row in rows} == {
-        (PageState.OK, "ocr", 1, "numbering@1")
+        (PageState.OK, "ocr", 1, "numbering@11111111")
     }
 
 
@@ -182,7 +186,7 @@ def test_a_page_of_a_lost_chunk_is_in_the_result_with_its_error(pipeline: Pipeli
     pipeline.split(document_id)
     lost, good = pipeline.chunk_ids(document_id)
     with pipeline.database.transaction() as session:
-        chunks.give_up(session, lost, code="worker_lost", detail="x. y", assemble_after_s=0)
+        chunks.give_up(session, lost, code="worker_lost", detail="x. y")
     pipeline.recognize(good)
 
     pipeline.assemble(document_id)
@@ -198,7 +202,7 @@ def test_a_document_whose_every_page_failed_has_failed_with_their_error(
     pipeline.split(document_id)
     (chunk_id,) = pipeline.chunk_ids(document_id)
     with pipeline.database.transaction() as session:
-        chunks.give_up(session, chunk_id, code="worker_lost", detail="x. y", assemble_after_s=0)
+        chunks.give_up(session, chunk_id, code="worker_lost", detail="x. y")
 
     pipeline.assemble(document_id)
 
@@ -230,6 +234,79 @@ def test_work_that_another_attempt_took_over_publishes_nothing(pipeline: Pipelin
     outcome = pipeline.recognize(chunk_id)
 
     assert outcome == ChunkOutcome()
+    assert [row.state for row in pipeline.pages(document_id)] == [PageState.QUEUED]
+
+
+def test_an_engine_that_loses_a_page_publishes_nothing(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(2))
+    pipeline.split(document_id)
+    (chunk_id,) = pipeline.chunk_ids(document_id)
+    pipeline.engine = ForgetfulEngine()
+
+    with pytest.raises(RuntimeError, match="asked for pages"):
+        pipeline.recognize(chunk_id)
+
+    assert [row.error_code for row in pipeline.pages(document_id)] == ["internal"] * 2
+
+
+def test_a_chunk_read_at_the_second_try_says_so(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.split(document_id)
+    (chunk_id,) = pipeline.chunk_ids(document_id)
+    pipeline.engine = FailingEngine(InferenceError("x"))
+    with pytest.raises(InferenceError):
+        pipeline.recognize(chunk_id)
+    pipeline.engine = NumberingEngine()
+
+    pipeline.recognize(chunk_id)
+
+    assert [row.attempts for row in pipeline.pages(document_id)] == [2]
+
+
+def test_a_document_whose_chord_died_is_sent_to_its_assembly_at_once(
+    pipeline: Pipeline, redis_url: str
+) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.split(document_id)
+    (chunk_id,) = pipeline.chunk_ids(document_id)
+    pipeline.engine = FailingEngine(InferenceError("x"))
+    with pytest.raises(InferenceError):
+        pipeline.recognize(chunk_id)
+    pipeline.engine = NumberingEngine()
+
+    pipeline.recognize(chunk_id)
+
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("pagefleet:assemble") == 1
+
+
+def test_a_result_without_one_good_page_fits_the_schema(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.split(document_id)
+    (chunk_id,) = pipeline.chunk_ids(document_id)
+    with pipeline.database.transaction() as session:
+        chunks.give_up(session, chunk_id, code="worker_lost", detail="x. y")
+
+    pipeline.assemble(document_id)
+
+    jsonschema.validate(pipeline.result(document_id), SCHEMA)
+
+
+def test_a_result_of_two_model_versions_fits_the_schema(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(FIVE_PAGES)
+    pipeline.split(document_id)
+    first, *others = pipeline.chunk_ids(document_id)
+    pipeline.recognize(first)
+    pipeline.engine = NumberingEngine()
+    pipeline.engine.model_version = "numbering@22222222"
+    for chunk_id in others:
+        pipeline.recognize(chunk_id)
+
+    pipeline.assemble(document_id)
+
+    result = pipeline.result(document_id)
+    jsonschema.validate(result, SCHEMA)
+    assert result["model_version"] == "numbering@11111111, numbering@22222222"
 
 
 def test_a_worker_that_died_is_replaced_by_the_sweep(pipeline: Pipeline) -> None:
@@ -252,6 +329,9 @@ def test_a_source_that_changed_in_storage_is_not_read(pipeline: Pipeline) -> Non
 
     with pytest.raises(ObjectCorruptError):
         pipeline.split(document_id)
+
+    document = pipeline.document(document_id)
+    assert (document.state, document.error_code) == (DocumentState.FAILED, "internal")
 
 
 @pytest.mark.parametrize("chunk_pages", [1, 3, 16])

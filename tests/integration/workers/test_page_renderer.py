@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -18,15 +19,16 @@ from tests.support.pdf_files import grey_pages, slow_page_pdf
 from workers.ocr.errors import (
     EncryptedDocumentError,
     FileTooLargeError,
-    OcrError,
     PageCrashedError,
     PageTimeoutError,
     PageTooLargeError,
+    RenderChildError,
     TooManyPagesError,
     UnreadableDocumentError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
+from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import DocumentInfo, PageRenderer, RenderLimits
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
@@ -49,8 +51,8 @@ def written(folder: Path, content: bytes, name: str = "document.pdf") -> Path:
     return folder / name
 
 
-def grey_of(outcome: PageImage | PageFailure) -> int:
-    assert isinstance(outcome, PageImage)
+def grey_of(outcome: RenderedPage | PageFailure) -> int:
+    assert isinstance(outcome, RenderedPage)
     return int(outcome.pixels.mean())
 
 
@@ -247,10 +249,10 @@ def test_a_page_over_the_pixel_cap_is_a_failure_of_that_page(tmp_path: Path) -> 
         renderer.open(path)
         first, second, third = renderer.pages(range(3), dpi=72)
 
-    assert isinstance(first, PageImage)
+    assert isinstance(first, RenderedPage)
     assert isinstance(second, PageFailure)
     assert (second.page_index, second.code) == (1, PageTooLargeError.code)
-    assert isinstance(third, PageImage)
+    assert isinstance(third, RenderedPage)
 
 
 def test_a_page_over_time_is_ended_and_the_next_one_works(tmp_path: Path) -> None:
@@ -299,6 +301,20 @@ def test_a_child_killed_between_pages_costs_nothing(renderer: PageRenderer, tmp_
     assert wait_for_end(idle_child, timeout_s=5)
 
     assert grey_of(renderer.render(1, dpi=72)) == 20
+
+
+def test_a_page_that_is_done_is_not_lost_with_the_next_one(tmp_path: Path) -> None:
+    path = written(tmp_path, grey_pages([10, 20]))
+    limits = RenderLimits(max_pixels=10_000, pages_per_child=2)  # opening and one page
+    with PageRenderer(limits) as renderer:
+        renderer.open(path)
+        path.unlink()
+        written(tmp_path, b"%PDF-1.7 and nothing after it")
+        pages = renderer.pages([0, 1], dpi=72)
+
+        assert grey_of(next(pages)) == 10
+        with pytest.raises(UnreadableDocumentError):
+            next(pages)
 
 
 def test_a_page_that_needs_too_much_memory_costs_that_page(tmp_path: Path) -> None:
@@ -399,8 +415,35 @@ def test_a_limit_too_low_to_start_is_said_so(tmp_path: Path) -> None:
     path = written(tmp_path, grey_pages([10]))
     limits = RenderLimits(max_pixels=10_000, memory_bytes=8 * MIB)
 
-    with PageRenderer(limits) as renderer, pytest.raises(OcrError, match="did not start"):
+    with PageRenderer(limits) as renderer, pytest.raises(RenderChildError, match="not start"):
         renderer.open(path)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Let this process open ``count`` descriptors more, or fewer where some are in use."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + count, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def open_descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+@pytest.mark.parametrize("count", range(0, 8, 2))
+def test_a_machine_out_of_descriptors_is_not_the_documents_fault(count: int) -> None:
+    before = open_descriptors()
+
+    with descriptors_left(count), pytest.raises(RenderChildError, match="Too many open files"):
+        RenderProcess(memory_bytes=2048 * MIB, max_pixels=10_000, max_pages=1, max_file_bytes=MIB)
+
+    assert open_descriptors() == before
 
 
 def test_a_file_that_takes_too_long_to_open_is_unreadable(tmp_path: Path) -> None:
@@ -429,7 +472,7 @@ def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
     )
     child.ask({"op": "open", "path": str(path), "password": None}, timeout_s=30)
     child.receive()
-    child.ask({"op": "render", "page_index": 1, "dpi": 72}, timeout_s=0.1)
+    child.ask({"op": "render", "page_index": 1, "dpi": 72, "mode": "ocr"}, timeout_s=0.1)
 
     assert wait_for_end(child.pid, timeout_s=30)
     with pytest.raises(ChildOvertimeError):

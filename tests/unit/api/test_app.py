@@ -1,6 +1,5 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from uuid import UUID
 
 import pytest
 import structlog
@@ -12,6 +11,7 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
+from tests.support.api_server import RecordedDispatch
 from tests.support.asgi import ask
 
 KEY = {"Authorization": "Bearer pf_0123_4567"}
@@ -34,15 +34,13 @@ def make_app(
     transaction: Callable[[], AbstractContextManager[Session]] = no_database,
     probes: dict[str, Callable[[], None]] | None = None,
 ) -> FastAPI:
-    sent: list[UUID] = []
-
     @contextmanager
     def doors(settings: ApiSettings) -> Iterator[Doors]:
         assert settings is SETTINGS
         yield Doors(
             transaction=transaction,
             store=InMemoryObjectStore(),
-            send_split=sent.append,
+            send_split=RecordedDispatch(),
             probes=probes or {},
         )
 

@@ -35,6 +35,17 @@ def test_a_misspelt_setting_of_the_api_is_an_error(monkeypatch: pytest.MonkeyPat
         read_api_settings()
 
 
+@pytest.mark.parametrize(
+    "name", ["PAGEFLEET_CLIENT_API_URL", "PAGEFLEET_CLIENT_API_KEY", "PAGEFLEET_STACK_PORT"]
+)
+def test_a_setting_of_another_program_is_none_of_the_apis_business(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "http://127.0.0.1:8000")
+
+    read_api_settings()
+
+
 def test_an_upload_limit_above_what_workers_open_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

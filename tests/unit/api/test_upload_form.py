@@ -15,6 +15,7 @@ from api.upload_form import (
     parse_fields,
     receive_form,
     resolve_options,
+    timely,
 )
 
 BATCH_ID = "0190b2f2-0000-7000-8000-000000000001"
@@ -159,3 +160,41 @@ def test_an_empty_field_counts_as_not_sent() -> None:
 def test_the_options_of_a_document_stand_above_those_of_its_batch() -> None:
     assert resolve_options({"dpi": 300, "mode": "ocr"}, {"dpi": 100}).dpi == 100
     assert resolve_options({"dpi": 300}, {}).dpi == 300
+
+
+def received(blocks: AsyncIterator[bytes], *, pause_s: float = 0, **limits: float) -> bytes:
+    """What arrives of a body at somebody who needs ``pause_s`` seconds for each block."""
+
+    async def take() -> bytes:
+        taken = b""
+        async for block in timely(blocks, **limits):
+            taken += block
+            await anyio.sleep(pause_s)
+        return taken
+
+    return anyio.run(take)
+
+
+async def dripping(*, every_s: float, count: int) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        await anyio.sleep(every_s)
+        yield b"x"
+
+
+def test_a_body_that_only_drips_is_refused() -> None:
+    drops = dripping(every_s=0.02, count=1_000)
+
+    with pytest.raises(ApiError) as refusal:
+        received(drops, idle_s=0.1, min_bytes_per_s=1_000)
+
+    assert refusal.value.code == "request_timeout"
+
+
+def test_a_slow_body_that_keeps_the_least_rate_is_taken() -> None:
+    assert received(dripping(every_s=0.02, count=20), idle_s=0.1, min_bytes_per_s=5) == b"x" * 20
+
+
+def test_a_client_that_is_kept_waiting_is_not_slow() -> None:
+    drops = dripping(every_s=0, count=10)
+
+    assert received(drops, pause_s=0.03, idle_s=0.1, min_bytes_per_s=1_000) == b"x" * 10

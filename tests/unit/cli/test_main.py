@@ -87,3 +87,16 @@ def test_an_api_that_does_not_answer_exits_with_1() -> None:
 
     assert result.exit_code == 1
     assert "does not answer" in result.stderr
+
+
+def test_a_home_that_cannot_be_made_is_an_error_of_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path / "taken" / "home"))
+
+    result = runner.invoke(app, ["up"])
+
+    assert result.exit_code == 1
+    assert "PAGEFLEET_HOME" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -65,11 +65,11 @@ def test_listing_for_people_names_license_and_origin() -> None:
 
 @pytest.mark.usefixtures("models")
 @pytest.mark.parametrize("command", ["list", "fetch"])
-def test_an_unknown_bundle_is_an_error(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--bundle", "nothing"])
+def test_an_unknown_profile_is_an_error(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--profile", "nothing"])
 
     assert result.exit_code == 1
-    assert "known bundles: ppocrv6-small" in result.stderr
+    assert "it is balanced or fast, or the path of a folder" in result.stderr
 
 
 @pytest.mark.usefixtures("models")

@@ -3,8 +3,16 @@ from pathlib import Path
 
 import pynvml
 import pytest
+from structlog.testing import capture_logs
 
-from workers.devices import Device, choose_device, count_cores, count_gpus, gpu_memory_bytes, pin
+from workers.devices import (
+    Device,
+    choose_device,
+    count_cores,
+    gpu_memory_bytes,
+    pin,
+    visible_gpus,
+)
 from workers.ocr.errors import ProviderUnavailableError
 
 
@@ -18,9 +26,24 @@ def test_a_slot_without_a_gpu_runs_on_the_cpu_when_it_may() -> None:
     assert choose_device("auto", slot=0, gpu_count=0) == Device("cpu")
 
 
+def test_a_runtime_without_the_provider_is_said_to_be_the_reason_for_the_cpu() -> None:
+    with capture_logs() as lines:
+        device = choose_device("auto", slot=0, gpu_count=0, runtime_devices={"cpu"})
+
+    assert device == Device("cpu")
+    assert [line["event"] for line in lines] == [
+        "onnxruntime has no cuda provider, running on the cpu"
+    ]
+
+
 def test_a_required_gpu_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(ProviderUnavailableError, match="PAGEFLEET_DEVICE=auto"):
-        choose_device("cuda", slot=0, gpu_count=0)
+    with pytest.raises(ProviderUnavailableError, match="driver shows no GPU"):
+        choose_device("cuda", slot=0, gpu_count=0, runtime_devices={"cpu", "cuda"})
+
+
+def test_a_required_gpu_that_the_runtime_cannot_use_is_an_error_of_the_installation() -> None:
+    with pytest.raises(ProviderUnavailableError, match=r"requirements/gpu\.txt"):
+        choose_device("cuda", slot=0, gpu_count=0, runtime_devices={"cpu"})
 
 
 def test_the_cpu_is_taken_when_asked_for_although_there_is_a_gpu() -> None:
@@ -28,7 +51,8 @@ def test_the_cpu_is_taken_when_asked_for_although_there_is_a_gpu() -> None:
 
 
 def test_a_pinned_slot_sees_its_own_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # registers its own undoing
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
 
     pin(Device("cuda", 1))
 
@@ -46,12 +70,35 @@ def test_a_slot_on_the_cpu_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_restriction_of_the_whole_worker_holds_for_its_slots(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-7")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-7")
 
-    count = count_gpus()
     pin(Device("cuda", 1))
 
-    assert (count, os.environ["CUDA_VISIBLE_DEVICES"]) == (2, "GPU-7")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-7"
+
+
+@pytest.mark.parametrize(
+    ("given", "visible"),
+    [
+        (None, ["0", "1"]),
+        ("1", ["1"]),
+        ("1, 0", ["1", "0"]),
+        ("GPU-8a", ["GPU-8a"]),
+        ("MIG-5", ["MIG-5"]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("0,2,1", ["0"]),  # CUDA ends the list at what names no GPU
+        ("1,GPU-none,0", ["1"]),
+    ],
+)
+def test_gpus_are_counted_as_cuda_counts_them(given: str | None, visible: list[str]) -> None:
+    assert visible_gpus(given, ["GPU-8a41", "GPU-c0ff"]) == visible
+
+
+@pytest.mark.parametrize("given", [None, "0", "0,1", "GPU-8a41", "MIG-5"])
+def test_no_gpu_is_counted_without_a_driver(given: str | None) -> None:
+    assert visible_gpus(given, []) == []
 
 
 @pytest.mark.parametrize(

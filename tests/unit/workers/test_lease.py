@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from db.errors import DatabaseUnavailableError, StaleStateError
-from workers.lease import Lease, kept
+from workers.lease import kept
 
 
 class Renewals:
@@ -57,8 +57,19 @@ def test_work_stops_when_renewals_failed_for_a_whole_lease() -> None:
             lease.check()
 
 
-def test_a_short_outage_of_the_database_costs_no_lease() -> None:
-    renewals = Renewals(DatabaseUnavailableError("x"))
-    lease = Lease(renewals, lease_s=30)
+class OutageOfOneRenewal(Renewals):
+    """Fails the first renewal and no other."""
 
-    lease.check()
+    def __call__(self) -> None:
+        super().__call__()
+        if self._count == 1:
+            raise DatabaseUnavailableError("x")
+
+
+def test_one_renewal_that_fails_costs_no_lease() -> None:
+    renewals = OutageOfOneRenewal()
+
+    with kept(renewals, lease_s=0.9) as lease:
+        renewals.wait_for(4)
+
+        lease.check()

@@ -1,4 +1,6 @@
 import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -7,7 +9,7 @@ import pytest
 
 from db.ids import new_id
 from storage import keys
-from storage.errors import ObjectCorruptError, ObjectNotFoundError
+from storage.errors import ObjectCorruptError, ObjectNotFoundError, StorageUnavailableError
 from storage.memory import InMemoryObjectStore
 from workers.source_file import SourceFile
 
@@ -79,9 +81,7 @@ def test_only_one_source_is_kept(
         document_id, sha256 = put(store, body)
         source_file.fetch(document_id, sha256=sha256)
 
-    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-
-    assert [path.read_bytes() for path in kept] == [b"c"]
+    assert [path.read_bytes() for path in sources_in(tmp_path)] == [b"c"]
 
 
 def test_bytes_that_changed_are_refused_and_not_kept(
@@ -92,7 +92,69 @@ def test_bytes_that_changed_are_refused_and_not_kept(
     with pytest.raises(ObjectCorruptError):
         source_file.fetch(document_id, sha256="0" * 64)
 
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert sources_in(tmp_path) == []
+
+
+class BreakingObjectStore(InMemoryObjectStore):
+    """Breaks off after the first part of every object."""
+
+    def stream(self, key: str, *, part_bytes: int = 1) -> Iterator[bytes]:
+        yield next(super().stream(key, part_bytes=part_bytes))
+        raise StorageUnavailableError(key)
+
+
+def test_a_fetch_that_broke_off_leaves_nothing(tmp_path: Path) -> None:
+    store = BreakingObjectStore()
+    document_id, sha256 = put(store, b"some pages")
+    source_file = SourceFile(store, folder=tmp_path)
+
+    with pytest.raises(StorageUnavailableError):
+        source_file.fetch(document_id, sha256=sha256)
+
+    assert sources_in(tmp_path) == []
+
+
+LEAVE_A_SOURCE = """
+import hashlib, os, sys
+from pathlib import Path
+from uuid import UUID
+from storage import keys
+from storage.memory import InMemoryObjectStore
+from workers.source_file import SourceFile
+store = InMemoryObjectStore()
+document_id = UUID(int=1)
+store.put(keys.source_key(document_id), b"left", media_type="application/pdf")
+source_file = SourceFile(store, folder=Path(sys.argv[1]))
+source_file.fetch(document_id, sha256=hashlib.sha256(b"left").hexdigest())
+os._exit(0)
+"""
+
+
+def test_what_a_dead_slot_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", LEAVE_A_SOURCE, str(tmp_path)], check=True
+    )
+    left = sources_in(tmp_path)
+
+    SourceFile(InMemoryObjectStore(), folder=tmp_path).close()
+
+    assert (len(left), sources_in(tmp_path)) == (1, [])
+
+
+def test_what_a_living_slot_holds_is_not_removed(
+    store: CountingObjectStore, source_file: SourceFile, tmp_path: Path
+) -> None:
+    document_id, sha256 = put(store, b"held")
+    path = source_file.fetch(document_id, sha256=sha256)
+
+    SourceFile(store, folder=tmp_path).close()
+
+    assert path.read_bytes() == b"held"
+
+
+def sources_in(folder: Path) -> list[Path]:
+    """Return the document files below a folder; those of locks are no documents."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != "in-use"]
 
 
 def test_a_source_that_is_gone_is_named(source_file: SourceFile) -> None:

@@ -16,6 +16,8 @@ from workers.ocr.bundle import (
 )
 from workers.ocr.errors import ModelFileError
 from workers.ocr.inference import ModelFacts
+from workers.ocr.model_files import wheel_source
+from workers.ocr.profiles import PROFILES
 
 
 def file_of(content: bytes, name: str = "model.onnx") -> BundleFile:
@@ -60,11 +62,37 @@ def test_a_malformed_manifest_says_where() -> None:
         parse_manifest(json.dumps(manifest))
 
 
-def test_every_bundled_file_has_a_license_in_the_same_wheel() -> None:
-    manifest = read_manifest()
+@pytest.mark.parametrize("name", sorted(PROFILES.values()))
+def test_every_bundled_file_has_a_license_in_the_same_wheel(name: str) -> None:
+    manifest = read_manifest(name)
 
-    licensed = {file.source.distribution for file in manifest.license_files}
-    assert {file.source.distribution for file in manifest.model_files} <= licensed
+    licensed = {wheel_source(file).distribution for file in manifest.license_files}
+    assert {wheel_source(file).distribution for file in manifest.model_files} <= licensed
+
+
+def test_two_charsets_are_one_too_many() -> None:
+    manifest = read_manifest("ppocrv6-tiny").model_dump()
+    manifest["recognition"]["charset_metadata_key"] = "character"
+
+    with pytest.raises(ModelFileError, match="either charset_metadata_key or charset_file"):
+        parse_manifest(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("name", ["../secret.onnx", "/etc/passwd", "a/../b.onnx", ".hidden"])
+def test_a_file_name_leads_nowhere_outside_the_folder(name: str) -> None:
+    manifest = read_manifest().model_dump()
+    manifest["detection"]["file"]["name"] = name
+
+    with pytest.raises(ModelFileError, match=r"detection\.file\.name"):
+        parse_manifest(json.dumps(manifest))
+
+
+def test_the_hash_of_an_own_file_is_shown_whole(tmp_path: Path) -> None:
+    (tmp_path / "own.onnx").write_bytes(b"weights")
+    wanted = BundleFile(name="own.onnx", sha256="0" * 64)
+
+    with pytest.raises(ModelFileError, match=hashlib.sha256(b"weights").hexdigest()):
+        require_file(tmp_path, wanted)
 
 
 def test_the_model_version_changes_with_weights_and_with_thresholds() -> None:
@@ -103,3 +131,19 @@ def test_a_charset_that_does_not_fit_the_output_is_refused(class_count: int | No
 def test_a_model_without_a_charset_is_refused() -> None:
     with pytest.raises(ModelFileError, match="character"):
         read_charset(ModelFacts({}, 5), "character")
+
+
+def test_a_bundle_may_come_without_an_orientation_model() -> None:
+    manifest = read_manifest().model_dump(exclude={"orientation"})
+
+    bundle = parse_manifest(json.dumps(manifest))
+
+    assert bundle.orientation is None
+    assert len(bundle.model_files) == 2
+
+
+def test_the_default_bundle_knows_how_pages_stand() -> None:
+    manifest = read_manifest()
+
+    assert manifest.orientation is not None
+    assert manifest.orientation.file in manifest.model_files

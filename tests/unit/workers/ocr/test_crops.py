@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.ocr.crops import cut_crop, reading_quads, select_detections
+from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
 from workers.ocr.detection import Detection
 from workers.ocr.geometry import Quad, rotate_points
 
@@ -72,6 +72,31 @@ def test_a_quad_that_may_be_a_single_letter_reads_both_ways(width: float, height
 
     assert upright.angle_deg == pytest.approx(0)
     assert turned.angle_deg == pytest.approx(90)
+
+
+def test_a_nearly_square_quad_among_downward_lines_reads_both_ways() -> None:
+    upright, turned = reading_quads(quad_at(0, 0, 24, 26), among_downward=True)
+
+    assert upright.angle_deg == pytest.approx(0)
+    assert turned.angle_deg == pytest.approx(90)
+
+
+def test_a_wide_quad_among_downward_lines_reads_one_way() -> None:
+    quad = quad_at(0, 0, 100, 20)
+
+    assert reading_quads(quad, among_downward=True) == (quad,)
+
+
+def test_the_longer_lines_say_whether_a_page_runs_downwards() -> None:
+    tall = [quad_at(30 * i, 0, 20, 400) for i in range(4)]
+    wide = [quad_at(0, 30 * i, 100, 20) for i in range(6)]
+
+    assert run_downwards([*tall, *wide])
+    assert not run_downwards([*tall[:1], *wide])
+
+
+def test_a_page_of_nothing_but_squares_does_not_run_downwards() -> None:
+    assert not run_downwards([quad_at(0, 0, 20, 28)])
 
 
 def test_an_upright_crop_is_the_pages_own_pixels() -> None:

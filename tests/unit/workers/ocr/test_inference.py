@@ -1,3 +1,4 @@
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from workers.ocr.errors import (
 from workers.ocr.inference import (
     DeviceMemory,
     _open_session,
+    available_devices,
     inference_error,
     provider_options,
 )
@@ -66,6 +68,29 @@ def test_a_poisoned_context_counts_more_than_the_allocation_that_failed_after_it
 
 def test_what_the_runtime_said_is_not_repeated() -> None:
     assert "secret" not in str(inference_error("secret text of a document"))
+
+
+@pytest.mark.parametrize(
+    ("written", "devices"),
+    [
+        ("package_name = 'onnxruntime'\n__version__ = '1.31.1'\n", {"cpu"}),
+        ("package_name = 'onnxruntime-gpu'\n__version__ = '1.31.1'\n", {"cpu", "cuda"}),
+        ("package_name = 'onnxruntime'\ncuda_version = '13.0'\n", {"cpu", "cuda"}),
+    ],
+)
+def test_a_runtime_computes_on_what_it_was_built_for(
+    tmp_path: Path, written: str, devices: set[str]
+) -> None:
+    (tmp_path / "capi").mkdir()
+    (tmp_path / "capi" / "build_and_package_info.py").write_text(written)
+
+    assert available_devices(tmp_path) == devices
+
+
+def test_a_runtime_that_does_not_say_what_it_was_built_for_computes_on_the_cpu(
+    tmp_path: Path,
+) -> None:
+    assert available_devices(tmp_path) == {"cpu"}
 
 
 TOO_LARGE = "Failed to allocate memory for requested buffer of size 99000000000000"

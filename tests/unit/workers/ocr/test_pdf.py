@@ -15,8 +15,8 @@ from workers.ocr.errors import (
     PageTooLargeError,
     UnreadableDocumentError,
 )
-from workers.ocr.page_image import PageImage
 from workers.ocr.pdf import MIN_DPI, PdfSource, fit_dpi
+from workers.ocr.rendered_page import RenderedPage
 
 MAX_PIXELS = 60_000_000
 PASSWORD = "open"  # noqa: S105 - of a made-up file
@@ -33,7 +33,7 @@ def written(folder: Path, content: bytes) -> Path:
     return folder / "document.pdf"
 
 
-def first_page(path: Path, *, dpi: float = 72, max_pixels: int = MAX_PIXELS) -> PageImage:
+def first_page(path: Path, *, dpi: float = 72, max_pixels: int = MAX_PIXELS) -> RenderedPage:
     with PdfSource(path) as source:
         return source.render(0, dpi=dpi, max_pixels=max_pixels)
 

@@ -8,8 +8,8 @@ from PIL import ExifTags, Image, ImageDraw, TiffImagePlugin
 
 from workers.ocr.errors import DamagedPageError, PageTooLargeError, UnreadableDocumentError
 from workers.ocr.formats import MediaType, sniff
-from workers.ocr.page_image import PageImage
 from workers.ocr.raster import FALLBACK_DPI, RasterSource
+from workers.ocr.rendered_page import RenderedPage
 
 MAX_PIXELS = 60_000_000
 GREY_RAMP = np.arange(256, dtype=np.uint16).reshape(16, 16)
@@ -21,7 +21,7 @@ def opened(path: Path) -> RasterSource:
     return RasterSource(path, media_type=media_type, max_pages=100)
 
 
-def rendered(path: Path, *, page_index: int = 0, max_pixels: int = MAX_PIXELS) -> PageImage:
+def rendered(path: Path, *, page_index: int = 0, max_pixels: int = MAX_PIXELS) -> RenderedPage:
     with opened(path) as source:
         return source.render(page_index, dpi=300, max_pixels=max_pixels)
 

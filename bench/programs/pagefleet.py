@@ -1,0 +1,116 @@
+"""This core, as a worker's slot has it: a renderer in a child, an engine, pages in a stream."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench.programs.answering import PageAnswer, PageRequest, Reader, serve
+from workers import devices
+from workers.engine_setup import make_engine, render_limits
+from workers.ocr.engine import OcrEngine
+from workers.ocr.errors import DocumentError
+from workers.ocr.options import OcrOptions
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_reader import PageReader
+from workers.ocr.rendered_page import RenderedPage
+from workers.ocr.result import PageResult, page_json, page_text
+from workers.page_renderer import PageRenderer
+from workers.settings import OcrSettings, read_settings
+
+
+def open_core(
+    *, profile: str, device: str, threads: int | None = None, slot: int = 0
+) -> tuple[OcrEngine, PageRenderer]:
+    """Make engine and renderer as ``pagefleet ocr`` does.
+
+    Args:
+        profile: see ``workers.ocr.profiles``.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        threads: cores of this slot; None for what the settings say.
+        slot: GPUs are dealt out to slots in turn.
+    """
+    chosen_threads = {} if threads is None else {"ocr_threads": threads}
+    settings = read_settings(OcrSettings).model_copy(update={"profile": profile, **chosen_threads})
+    wanted = OcrSettings.model_validate({"device": device}).device
+    chosen = devices.choose_device(wanted, slot=slot, gpu_count=devices.count_gpus())
+    devices.pin(chosen)
+    return make_engine(settings, chosen), PageRenderer(render_limits(settings))
+
+
+def open_reader(
+    *, profile: str, device: str, route: str, threads: int, slot: int
+) -> tuple[str, Reader]:
+    """Load the models and say what runs.
+
+    Raises:
+        SystemExit: this version has no such route.
+    """
+    try:
+        options = OcrOptions.model_validate({"mode": route})
+    except ValidationError as error:
+        raise SystemExit(f"this version has no route {route!r}") from error
+    engine, renderer = open_core(profile=profile, device=device, threads=threads, slot=slot)
+
+    reader = PageReader(engine)
+
+    def read(pages: Sequence[PageRequest]) -> Iterator[PageAnswer]:
+        rendered = stream_pages(renderer, pages, options)
+        for page, outcome in zip(pages, reader.read_pages(rendered), strict=True):
+            yield _answer(page, outcome)
+
+    return f"Pagefleet {engine.model_version}, route {route}", read
+
+
+def stream_pages(
+    renderer: PageRenderer, pages: Sequence[PageRequest], options: OcrOptions
+) -> Iterator[RenderedPage | PageFailure]:
+    """Render pages of many documents one after the other, so that the engine sees one stream.
+
+    Their indexes are counted through: two pages of a stream must not have the same.
+    """
+    rendered = _pages_of_documents(renderer, pages, options)
+    for number, page in enumerate(rendered):
+        yield replace(page, page_index=number)
+
+
+def _pages_of_documents(
+    renderer: PageRenderer, pages: Sequence[PageRequest], options: OcrOptions
+) -> Iterator[RenderedPage | PageFailure]:
+    for source, group in groupby(pages, key=lambda page: page.source):
+        indexes = [page.page_index for page in group]
+        try:
+            renderer.open(Path(source))
+        except (DocumentError, OSError) as error:
+            yield from (PageFailure(index, "damaged", str(error)) for index in indexes)
+            continue
+        yield from renderer.pages(indexes, dpi=options.dpi, mode=options.mode)
+
+
+def _answer(page: PageRequest, outcome: PageResult | PageFailure) -> PageAnswer:
+    if isinstance(outcome, PageFailure):
+        return PageAnswer(page.id, "", error=f"{outcome.code}: {outcome.message}")
+    shown = page_json(outcome)
+    return PageAnswer(page.id, page_text(shown), dict(shown["seconds"]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--profile", required=True)
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--route", required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--slot", type=int, default=0)
+    arguments = parser.parse_args()
+    serve(
+        lambda: open_reader(
+            profile=arguments.profile,
+            device=arguments.device,
+            route=arguments.route,
+            threads=arguments.threads,
+            slot=arguments.slot,
+        )
+    )

@@ -1,0 +1,125 @@
+"""``pagefleet demo``: the whole system at work on its sample documents."""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.console import notices, output
+from cli.errors import EXIT_FAILED, CommandError
+
+if TYPE_CHECKING:
+    from cli.demo_run import DemoOutcome
+    from cli.stack.state import StackState
+
+
+def demo(
+    *,
+    exit_when_done: Annotated[
+        bool, typer.Option("--exit", help="Stop everything that was started, and exit.")
+    ] = False,
+) -> None:
+    """Read the sample documents over API, storage, queue and database, and check the texts.
+
+    Uses the stack that runs, or starts one, which stays until Ctrl-C. Exits with 0 only when each
+    sample ended as it must: with its text, or with its named error.
+    """
+    from cli.demo_run import run_samples, show_outcomes
+    from cli.stack.state import read_stack
+    from workers.settings import home_dir
+
+    home = home_dir()
+    _require_models()
+    running = read_stack(home)
+    if running is None:
+        outcomes = _run_with_own_stack(home, exit_when_done=exit_when_done)
+    else:
+        notices().print(f"Using the stack that runs at {running.api_url}.")
+        outcomes = run_samples(running, home)
+        show_outcomes(outcomes, running)
+        output().print("The stack goes on; `pagefleet down` stops it.", markup=False)
+    if not outcomes or any(outcome.problems for outcome in outcomes):
+        raise typer.Exit(EXIT_FAILED)
+
+
+class _Visitor(threading.Thread):
+    """Runs the samples while the main thread looks after the stack, which only it may do."""
+
+    def __init__(
+        self, state: "StackState", home: Path, stop: threading.Event, *, exit_when_done: bool
+    ) -> None:
+        # A daemon: Ctrl-C stops the stack, and nobody waits for documents that cannot end then.
+        super().__init__(name="demo", daemon=True)
+        self.outcomes: list[DemoOutcome] = []
+        self.error: CommandError | None = None
+        self._state = state
+        self._home = home
+        self._stop = stop
+        self._exit_when_done = exit_when_done
+
+    def run(self) -> None:
+        from cli.demo_run import run_samples, show_outcomes
+
+        try:
+            self.outcomes = run_samples(self._state, self._home)
+            show_outcomes(self.outcomes, self._state)
+        except CommandError as error:
+            self.error = error
+        except OSError as error:
+            self.error = CommandError(f"the samples cannot be written: {error}")
+        finally:
+            if self._exit_when_done or not self.outcomes:
+                self._stop.set()
+        if not self._stop.is_set():
+            output().print("Ctrl-C stops everything; the data stay.", markup=False)
+
+
+def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcome]":
+    """Start a stack, run the samples on it, and stop it: at once, or when asked to.
+
+    Raises:
+        CommandError: the stack does not start, or the samples could not be run.
+    """
+    from cli.settings import own_environment
+    from cli.stack.commands import stack_errors
+    from cli.stack.stack import project_plan, run_stack
+    from cli.stop_signals import stop_on_signals
+
+    visitors: list[_Visitor] = []
+    with stack_errors(), stop_on_signals() as stop:
+
+        def visit(state: "StackState") -> None:
+            visitors.append(_Visitor(state, home, stop, exit_when_done=exit_when_done))
+            visitors[0].start()
+
+        run_stack(
+            home,
+            lambda state: project_plan(state, home=home, inherited=own_environment()),
+            report=lambda line: notices().print(line, markup=False),
+            stop=stop,
+            ready=visit,
+        )
+    if not visitors:
+        return []
+    if visitors[0].error is not None:
+        raise visitors[0].error
+    return visitors[0].outcomes
+
+
+def _require_models() -> None:
+    """Look for the models first: without them workers wait, and the documents with them.
+
+    Raises:
+        CommandError: one is missing or is not the pinned one.
+    """
+    from cli.settings import load_settings
+    from workers.ocr.errors import ModelFileError
+    from workers.ocr.profiles import open_profile
+    from workers.settings import OcrSettings
+
+    settings = load_settings(OcrSettings)
+    try:
+        open_profile(settings.profile, settings.models_dir)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error

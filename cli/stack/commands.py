@@ -1,0 +1,159 @@
+"""``pagefleet up`` and ``pagefleet down``: the embedded stack."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.console import notices, output
+from cli.errors import CommandError
+from cli.settings import own_environment
+from cli.stack.child_process import last_lines, rotate_log
+from cli.stack.errors import FolderLockedError, StackError
+from cli.stack.stack import project_plan, run_stack
+from cli.stack.state import StackState, logs_folder, read_stack, running_pid
+from cli.stop_signals import stop_on_signals
+from workers.settings import home_dir
+
+_START_TIMEOUT_S = 300.0
+_STOP_TIMEOUT_S = 90.0
+_POLL_S = 0.1
+
+
+def up(
+    *,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", "-d", help="Return when everything serves; stop it with `down`."),
+    ] = False,
+) -> None:
+    """Run everything on this machine: servers, API, workers and Flower.
+
+    Data lie in PAGEFLEET_HOME and survive a restart. Ctrl-C stops everything.
+    """
+    home = home_dir()
+    if detach:
+        _show(start_detached(home), home)
+        return
+    with stack_errors(), stop_on_signals() as stop:
+        run_stack(
+            home,
+            lambda state: project_plan(state, home=home, inherited=own_environment()),
+            report=lambda line: notices().print(line, markup=False),
+            stop=stop,
+            ready=lambda state: _show(state, home),
+        )
+
+
+def down() -> None:
+    """Stop the stack that `up` started; its data stay."""
+    if stop_stack(home_dir()):
+        notices().print("Stopped.")
+    else:
+        notices().print("No stack runs.")
+
+
+def start_detached(home: Path) -> StackState:
+    """Start the stack in the background and return once everything serves.
+
+    Raises:
+        CommandError: a stack of this home runs, or this one does not start.
+    """
+    running = running_pid(home)
+    if running is not None:
+        raise _already_running(FolderLockedError(home, running))
+    log_file = logs_folder(home) / "up.log"
+    rotate_log(log_file)
+    with log_file.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "up"],
+            cwd=Path(__file__).absolute().parent.parent.parent,
+            env={**own_environment(), "PAGEFLEET_HOME": str(home)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # it outlives this command and its terminal
+        )
+    deadline_s = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        state = read_stack(home)
+        if state is not None and state.pid == process.pid:
+            return state
+        try:
+            exit_code = process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            continue
+        raise CommandError(f"the stack ended with {exit_code}:\n{last_lines(log_file)}")
+    process.terminate()
+    raise CommandError(f"the stack does not serve yet:\n{last_lines(log_file)}")
+
+
+def stop_stack(home: Path) -> bool:
+    """Stop the stack of a home and wait until it is gone; False when none runs.
+
+    Raises:
+        CommandError: it belongs to another user, or does not end.
+    """
+    pid = running_pid(home)
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise CommandError(f"the stack, process {pid}, belongs to another user") from error
+    deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+    while running_pid(home) == pid:
+        if time.monotonic() > deadline_s:
+            raise CommandError(
+                f"process {pid} did not end within {_STOP_TIMEOUT_S:g} s",
+                f"`kill -9 {pid}` ends it and all it started; no data are lost by that.",
+            )
+        threading.Event().wait(_POLL_S)
+    return True
+
+
+@contextmanager
+def stack_errors() -> Iterator[None]:
+    """Translate what keeps a stack from starting or running.
+
+    Raises:
+        CommandError: with the remedy.
+    """
+    try:
+        yield
+    except FolderLockedError as error:
+        raise _already_running(error) from error
+    except StackError as error:
+        raise CommandError(str(error), "`pagefleet doctor` looks for the usual causes.") from error
+    except OSError as error:
+        raise CommandError(
+            f"the stack cannot work in its folder: {error}",
+            "Free some space or choose another folder with PAGEFLEET_HOME.",
+        ) from error
+
+
+def _already_running(error: FolderLockedError) -> CommandError:
+    return CommandError(
+        f"the stack of this home runs already, as process {error.owner_pid}",
+        "Use it, stop it with `pagefleet down`, or give this one another PAGEFLEET_HOME.",
+    )
+
+
+def _show(state: StackState, home: Path) -> None:
+    output().print(
+        f"API      {state.api_url}\n"
+        f"Flower   {state.flower_url} (user {state.flower_user}; password in stack.json)\n"
+        f"Logs     {logs_folder(home)}\n"
+        f"Details  {home / 'stack.json'}, with the API key",
+        markup=False,
+    )

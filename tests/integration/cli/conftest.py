@@ -1,0 +1,59 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from structlog.testing import capture_logs
+
+from api.app import create_app
+from api.services import Doors
+from api.settings import ApiSettings
+from cli.client import ApiClient
+from db.engine import Database
+from tests.support.api_server import (
+    RecordedDispatch,
+    make_key,
+    open_store,
+    served_in_thread,
+)
+from tests.support.services import S3Bucket
+
+TENANT = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedApi:
+    """The API on real servers, as the command line meets it."""
+
+    url: str
+    key: str
+    client: ApiClient
+    database: Database
+
+
+@pytest.fixture
+def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
+    database = Database(database_url, pool_size=4)
+
+    @contextmanager
+    def open_doors(_: ApiSettings) -> Iterator[Doors]:
+        yield Doors(
+            transaction=database.transaction,
+            store=open_store(s3_bucket),
+            send_split=RecordedDispatch(),
+            probes={},
+        )
+
+    settings = ApiSettings.model_validate({
+        "database_url": "postgresql://unused",
+        "redis_url": "redis://unused",
+        "s3_bucket": "unused",
+    })
+    key = make_key(database, TENANT)
+    with (
+        capture_logs(),  # the API's, which shares the command's standard output here
+        served_in_thread(create_app(settings, doors=open_doors)) as url,
+        ApiClient(url, key) as client,
+    ):
+        yield ServedApi(url=url, key=key, client=client, database=database)
+    database.dispose()

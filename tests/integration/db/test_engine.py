@@ -1,0 +1,78 @@
+"""What the database's refusals become, on a real one."""
+
+import traceback
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from db.engine import Database
+from db.errors import DatabaseError, DatabaseUnavailableError, DuplicateRowError
+from db.migrate import migrate
+from tests.support.rows import make_document
+
+FILENAME = "the-name-of-a-patient.pdf"
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+def execute(database: Database, *statements: str) -> None:
+    with database.transaction() as session:
+        for statement in statements:
+            session.execute(text(statement))
+
+
+def test_a_value_that_cannot_be_stored_is_not_in_the_traceback(database: Database) -> None:
+    with pytest.raises(DatabaseError) as refusal, database.transaction() as session:
+        session.add(make_document(filename=FILENAME, media_type="a\0b"))
+
+    assert FILENAME not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_row_that_is_refused_is_not_in_the_traceback(database: Database) -> None:
+    refused = pytest.raises(DatabaseError, match="documents_state")
+    with refused as refusal, database.transaction() as session:
+        session.add(make_document(filename=FILENAME, state="lost"))
+
+    assert FILENAME not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_key_that_is_there_already_is_not_in_the_traceback(database: Database) -> None:
+    with pytest.raises(DuplicateRowError) as refusal, database.transaction() as session:
+        session.add_all(make_document(idempotency_key="its-key") for _ in range(2))
+
+    assert "its-key" not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_lock_that_is_not_let_go_is_named(database: Database) -> None:
+    with database.transaction() as holder:
+        holder.execute(text("LOCK TABLE documents"))
+
+        with pytest.raises(DatabaseUnavailableError, match="locked"):
+            execute(database, "SET LOCAL lock_timeout = '50ms'", "LOCK TABLE documents")
+
+
+def test_a_statement_that_takes_too_long_is_named(database: Database) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="statement"):
+        execute(database, "SET LOCAL statement_timeout = '50ms'", "SELECT pg_sleep(10)")
+
+
+def test_a_database_that_is_away_is_not_reachable() -> None:
+    away = Database("postgresql://nobody@127.0.0.1:1/none")
+
+    with pytest.raises(DatabaseUnavailableError, match="not reachable"):
+        away.check()
+
+
+def test_a_schema_of_a_newer_version_is_named(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(DatabaseError, match="newer Pagefleet"):
+        migrate(database_url)

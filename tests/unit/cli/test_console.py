@@ -1,0 +1,42 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.console import shown
+from tests.support.commands import ROOT
+
+WRITE_THREE_LINES = """
+import sys
+from cli.console import notices, output, print_json_line
+for number in range(3):
+    output().print(f"line {number}")
+    notices().print(f"notice {number}")
+    print_json_line({"line": number})
+open(sys.argv[1], "w").write("the end was reached")
+"""
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_reader_that_has_gone_ends_nothing(tmp_path: Path, closed: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head -1` does after its line
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writing}
+    done = subprocess.run(  # noqa: S603 - the test's own code
+        [sys.executable, "-c", WRITE_THREE_LINES, str(tmp_path / "end")],
+        cwd=ROOT,
+        check=False,
+        text=True,
+        **streams,
+    )
+    os.close(writing)
+
+    assert done.returncode == 0
+    assert (tmp_path / "end").read_text() == "the end was reached"
+    assert (done.stdout or done.stderr).splitlines()[-1].endswith(("2", "2}"))
+
+
+def test_a_name_that_is_no_utf8_is_shown_with_a_replacement() -> None:
+    assert shown(os.fsdecode(b"caf\xe9 \xc3\xa9.png")) == "caf\ufffd é.png"

@@ -1,0 +1,6 @@
+"""How people count pages."""
+
+
+def page_number(page_index: int) -> int:
+    """Return the number, from 1, by which people call the page at a 0-based position."""
+    return page_index + 1
