@@ -38,7 +38,9 @@ class Reciter:
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         text = self._lines.pop(0)
-        steps = text.replace("rr", "r|r")  # equal letters need a blank between them
+        steps = text.replace("rr", "r|r").replace(
+            "11", "1|1"
+        )  # equal letters need a blank between them
         output = np.zeros((len(batch), len(steps), len(PLAIN) + 1), dtype=np.float32)
         for step, letter in enumerate(steps):
             output[:, step, 0 if letter == "|" else PLAIN.index(letter) + 1] = 0.9
