@@ -1,6 +1,5 @@
 """``pagefleet worker``: a Celery worker with the options that this project needs."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,15 +49,21 @@ def worker(
     gpu_count = count_gpus()
     if RECOGNIZE_QUEUE in chosen:
         require_recognition(settings, gpu_count=gpu_count)
+    slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
+    check_cores(settings, chosen, slots)
     become(
         worker_command(
             chosen,
-            slots=slots or default_slots(settings, chosen, gpu_count=gpu_count),
+            slots=slots,
             name=name or f"{'+'.join(chosen)}@%h",
             log_level=settings.log_level,
         ),
         # Pool children read it to build what their queues need, and no more.
-        environment={"PAGEFLEET_WORKER_QUEUES": ",".join(chosen), **_ENVIRONMENT},
+        environment={
+            "PAGEFLEET_WORKER_QUEUES": ",".join(chosen),
+            "PAGEFLEET_SLOTS": str(slots),
+            **_ENVIRONMENT,
+        },
     )
 
 
@@ -101,12 +106,36 @@ def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) 
 def default_slots(settings: "WorkerSettings", queues: list[str], *, gpu_count: int) -> int:
     """Return how many tasks a worker runs at a time when nobody chose."""
     from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_cores
 
     if settings.slots:
         return settings.slots
     if RECOGNIZE_QUEUE not in queues:
         return _WAITING_SLOTS
-    return (settings.device != "cpu" and gpu_count) or len(os.sched_getaffinity(0))
+    return (settings.device != "cpu" and gpu_count) or count_cores()
+
+
+def check_cores(settings: "WorkerSettings", queues: list[str], slots: int) -> None:
+    """Refuse slots that would take each other's cores: all of them would become slower.
+
+    Raises:
+        CommandError: more threads were set than there are cores.
+    """
+    from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_cores
+
+    cores = count_cores()
+    if (
+        RECOGNIZE_QUEUE in queues
+        and settings.ocr_threads > 1
+        and slots * settings.ocr_threads > cores
+    ):
+        raise CommandError(
+            f"{slots} slots with PAGEFLEET_OCR_THREADS={settings.ocr_threads} are more than the"
+            f" {cores} cores of this machine",
+            "Leave PAGEFLEET_OCR_THREADS unset, so that each slot takes its share.",
+            exit_code=EXIT_USAGE,
+        )
 
 
 def _known_queues(listed: str) -> list[str]:

@@ -100,12 +100,16 @@ class OcrSettings(FolderSettings):
 
     profile: str = Field(
         default="balanced",
-        min_length=1,
         description="`balanced`, `fast`, or a folder with models of your own (docs/models.md)",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
         description="`auto` takes a GPU where driver and runtime have one, `cuda` requires it",
+    )
+    engine: Literal["auto", "onnxruntime", "openvino"] = Field(
+        default="auto",
+        description="`auto` takes OpenVINO where it is installed and the processor multiplies "
+        "bfloat16, else onnxruntime",
     )
     rec_chunk_size: int = Field(
         default=256,
@@ -124,7 +128,22 @@ class OcrSettings(FolderSettings):
         le=2_000,
         description="most text lines of a page that are recognized; more make the page `truncated`",
     )
-    ocr_threads: int = Field(default=1, ge=1, description="CPU threads of one model run")
+    ocr_threads: int = Field(
+        default=0,
+        ge=0,
+        description="CPU cores of one slot; 0: all for `pagefleet ocr`, its share for a worker's",
+    )
+    crop_cache_count: int = Field(
+        default=20_000,
+        ge=0,
+        description="text lines whose reading is kept for when they come again, 1.3 KB each",
+    )
+    inference_timeout_s: float = Field(
+        default=120, gt=0, description="for one run of a model; past it the process ends itself"
+    )
+    gpu_memory_bytes: int = Field(
+        default=0, ge=0, description="of one slot; 0: its share of nine tenths of the card"
+    )
     render_max_pixels: int = Field(
         default=60_000_000, ge=1_000_000, description="largest page image; a larger page is refused"
     )

@@ -39,7 +39,7 @@ _TABLE_ALIGNED_SHARE: Final = 0.7
 # … the usual lines of both are this much shorter than their long ones, or …
 _PROSE_FILL: Final = 0.88
 # … those of one are this short, in line heights, or …
-_MAX_CELL_WIDTH_HEIGHTS: Final = 9.0
+_MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
 # … rows are this far apart, in line heights.
 _TABLE_STEP_HEIGHTS: Final = 1.8
 

@@ -383,11 +383,15 @@ def test_what_stands_in_form_fields_is_text(tmp_path: Path) -> None:
 def test_a_page_of_two_columns_written_line_by_line_is_read_by_columns(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page()
-    columns = [[f"{PROSE[(row + start) % 6]} {row}" for row in range(24)] for start in (0, 3)]
-    for row in range(24):
-        for x_pt, lines in zip((40, 320), columns, strict=True):
-            write_lines(page, [lines[row]], x_pt=x_pt, top_pt=80 + 11 * row, size_pt=8)
+    for row in range(20):
+        for column in range(2):
+            text = f"column {column} has this in row {row} of its own text"
+            write_lines(page, [text], x_pt=60 + 260 * column, top_pt=80 + 15 * row, size_pt=11)
 
     read = texts(routed(save(document, tmp_path)))
 
-    assert read == [*columns[0], *columns[1]]
+    assert read == [
+        f"column {column} has this in row {row} of its own text"
+        for column in range(2)
+        for row in range(20)
+    ]
