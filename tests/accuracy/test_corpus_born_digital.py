@@ -2,6 +2,7 @@
 
 import csv
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.engines import NumberingEngine
-from tests.support.metrics import character_error_rate, normalized
+from tests.support.metrics import character_error_rate, error_rate_without_spaces
 from tests.support.models import require_corpus
 from workers.ocr.page_reader import PageReader
 from workers.ocr.result import PageResult, page_json, page_text
@@ -54,9 +55,10 @@ def results(renderer: PageRenderer) -> dict[Path, list[PageResult]]:
     return read
 
 
-def comparable(text: str, language: str) -> str:
-    folded = normalized(text)
-    return folded.replace(" ", "") if language in {"ja", "zh"} else folded
+def error_rate(expected: str, actual: str, language: str) -> float:
+    if language in {"ja", "zh"}:
+        return error_rate_without_spaces(expected, actual)
+    return character_error_rate(expected, actual)
 
 
 def text_of(pages: list[PageResult]) -> str:
@@ -67,10 +69,7 @@ def text_of(pages: list[PageResult]) -> str:
 def error_rates(results: dict[Path, list[PageResult]]) -> dict[str, float]:
     languages = {Path(row["path"]).name: row["language"] for row in rows()}
     return {
-        path.name: character_error_rate(
-            comparable(expected_text(path), languages[path.name]),
-            comparable(text_of(pages), languages[path.name]),
-        )
+        path.name: error_rate(expected_text(path), text_of(pages), languages[path.name])
         for path, pages in results.items()
         if path.name != OUT_OF_ORDER
     }
@@ -127,4 +126,4 @@ def test_no_character_is_lost_or_added(results: dict[Path, list[PageResult]]) ->
 
 
 def characters(text: str) -> Counter[str]:
-    return Counter(normalized(text).replace(" ", ""))
+    return Counter("".join(unicodedata.normalize("NFKC", text).split()))
