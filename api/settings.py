@@ -16,17 +16,43 @@ FOREIGN_PREFIXES = tuple(
 class ApiSettings(WorkerSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
-    api_host: str = "127.0.0.1"
-    api_port: int = Field(default=8000, ge=0, le=65_535, description="0: any free port")
-    api_max_upload_bytes: int = Field(default=2 * 2**30, ge=1)
-    api_key_cache_s: float = Field(default=10, ge=0, le=30)
-    api_database_pool_size: int = Field(default=4, ge=1, le=64)
-    api_storage_threads: int = Field(default=16, ge=1, le=512)
-    api_max_uploads: int = Field(default=32, ge=1, le=10_000, description="at the same time")
-    api_upload_idle_s: float = Field(default=60, gt=0, description="without a byte, then refused")
+    api_host: str = Field(
+        default="127.0.0.1", description="address to listen on; put a proxy with TLS before it"
+    )
+    api_port: int = Field(
+        default=8000, ge=0, le=65_535, description="port to listen on; 0: any free one"
+    )
+    api_max_upload_bytes: int = Field(
+        default=2 * 2**30, ge=1, description="largest upload; at most `PAGEFLEET_MAX_FILE_BYTES`"
+    )
+    api_key_cache_s: float = Field(
+        default=10,
+        ge=0,
+        le=30,
+        description="for how long a key is believed without asking the database",
+    )
+    api_database_pool_size: int = Field(
+        default=4, ge=1, le=64, description="connections kept; up to three times as many under load"
+    )
+    api_storage_threads: int = Field(
+        default=16, ge=1, le=512, description="calls to storage at once"
+    )
+    api_max_uploads: int = Field(
+        default=32,
+        ge=1,
+        le=10_000,
+        description="uploads at the same time; each takes up to about 35 MB of memory",
+    )
+    api_upload_idle_s: float = Field(
+        default=60, gt=0, description="for how long an upload may send nothing"
+    )
     # 32 uploads at once over a line of 1 Mbit/s have four times as much each.
-    api_upload_min_bytes_per_s: float = Field(default=1_000, ge=0, description="0: no least rate")
-    api_shutdown_s: int = Field(default=30, ge=1)
+    api_upload_min_bytes_per_s: float = Field(
+        default=1_000, ge=0, description="an upload that is slower is refused; 0: no least rate"
+    )
+    api_shutdown_s: int = Field(
+        default=30, ge=1, description="for how long running requests may finish after a signal"
+    )
 
     @model_validator(mode="after")
     def _check_upload_limit(self) -> Self:

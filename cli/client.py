@@ -174,7 +174,7 @@ def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever J
     problem = answer if isinstance(answer, dict) else {}
     remedy = ""
     if status == _UNAUTHENTICATED:
-        remedy = "Pass the key with --api-key, or set PAGEFLEET_CLIENT_API_KEY."
+        remedy = "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -."
     fields = "".join(
         f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
     )

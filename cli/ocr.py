@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SKIPPED_SHOWN = 5
 
 
-def ocr(
+def ocr(  # noqa: PLR0913 - each argument is an option of the command
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -58,7 +58,15 @@ def ocr(
     ] = None,
     password: Annotated[
         str | None,
-        typer.Option(help="Password of encrypted files; '-' asks for it without showing it."),
+        typer.Option(
+            metavar="-",
+            help="'-' asks for the password of encrypted files."
+            " Default: PAGEFLEET_CLIENT_FILE_PASSWORD.",
+        ),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file whose first line is that password."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file on standard output.")
@@ -72,17 +80,17 @@ def ocr(
     """
     from cli.ocr_inputs import find_inputs, output_paths
     from cli.ocr_run import SUFFIXES
-    from cli.settings import load_settings
+    from cli.secret_options import read_secret
+    from cli.settings import file_password, load_settings
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
     chosen = _known_format(output_format)
     options = OcrOptions(mode=_known_mode(mode), dpi=dpi)
-    if password == "-":  # noqa: S105 - the sign that asks for one
-        password = typer.prompt("Password", hide_input=True, err=True)
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})
+    password = read_secret(password, password_file, label="password") or file_password()
     found = find_inputs(files)
     _report_skipped(found)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])

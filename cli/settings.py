@@ -19,25 +19,39 @@ S = TypeVar("S", bound=CheckedSettings)
 
 
 class ClientSettings(CheckedSettings):
-    """Where ``status`` finds the API when no option says so."""
+    """What ``status`` and ``ocr`` take when no option says so."""
 
-    client_api_url: str | None = None
-    client_api_key: SecretStr | None = None
+    client_api_url: str | None = Field(
+        default=None,
+        description="address of the API for `pagefleet status`; none: the running stack's",
+    )
+    client_api_key: SecretStr | None = Field(
+        default=None, description="key for that API; none: the running stack's"
+    )
+    client_file_password: SecretStr | None = Field(
+        default=None, description="password of encrypted files for `pagefleet ocr`"
+    )
 
 
 class DatabaseSettings(CheckedSettings):
     """What ``migrate`` and ``keys`` need: one server of all."""
 
-    database_url: SecretStr
+    database_url: SecretStr = Field(
+        description="Postgres, as `postgresql://user:password@host:port/database`"
+    )
 
 
 class FlowerSettings(CheckedSettings):
     """How Flower listens and who may read it."""
 
-    flower_host: str = "127.0.0.1"
-    flower_port: int = Field(default=5555, ge=1, le=65_535)
-    flower_user: str = Field(default="pagefleet", pattern=r"^[^:,]+$")
-    flower_password: SecretStr = Field(min_length=8)
+    flower_host: str = Field(default="127.0.0.1", description="address that Flower listens on")
+    flower_port: int = Field(
+        default=5555, ge=1, le=65_535, description="port that Flower listens on"
+    )
+    flower_user: str = Field(
+        default="pagefleet", pattern=r"^[^:,]+$", description="who may look; no colon and no comma"
+    )
+    flower_password: SecretStr = Field(min_length=8, description="8 characters or more, no comma")
 
     @field_validator("flower_password")
     @classmethod
@@ -104,6 +118,12 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     if running is None:
         return None, key
     return running.api_url, key or running.api_key
+
+
+def file_password() -> str | None:
+    """Return the password of encrypted files, when the environment has one."""
+    secret = load_settings(ClientSettings).client_file_password
+    return secret.get_secret_value() if secret else None
 
 
 def _foreign_to(cls: type[CheckedSettings]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from cli.client import ApiClient, BatchStatus, DocumentStatus
 from cli.console import json_line, output, print_json_line
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.progress import Bar, progress_bar
+from cli.secret_options import read_secret
 from cli.watch import follow
 
 _RECENT = 20
@@ -33,8 +35,14 @@ ApiKeyOption = Annotated[
     str | None,
     typer.Option(
         "--api-key",
-        help="Key for the API. Default: PAGEFLEET_CLIENT_API_KEY, else the running stack's.",
+        metavar="-",
+        help="'-' asks for the API's key. Default: PAGEFLEET_CLIENT_API_KEY, else the running"
+        " stack's.",
     ),
+]
+ApiKeyFileOption = Annotated[
+    Path | None,
+    typer.Option("--api-key-file", metavar="FILE", help="A file whose first line is that key."),
 ]
 
 
@@ -54,9 +62,10 @@ def status(
     ] = False,
     api_url: ApiUrlOption = None,
     api_key: ApiKeyOption = None,
+    api_key_file: ApiKeyFileOption = None,
 ) -> None:
     """Show where documents stand: one, those of a batch, or the newest."""
-    with connect(api_url, api_key) as client:
+    with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
         chosen = None if which is None else _find(client, _id(which))
         if isinstance(chosen, BatchStatus):
             _show_batch(client, chosen, watch=watch, as_json=as_json)
@@ -76,7 +85,7 @@ def connect(api_url: str | None, api_key: str | None) -> ApiClient:
     if address is None:
         raise CommandError(
             "no API is known",
-            "Start one with `pagefleet up`, or pass --api-url and --api-key.",
+            "Start one with `pagefleet up`, or name one with --api-url.",
             exit_code=EXIT_USAGE,
         )
     return ApiClient(address, key)

@@ -1,6 +1,5 @@
 """``pagefleet worker``: a Celery worker with the options that this project needs."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,21 +38,54 @@ def worker(
 ) -> None:
     """Work on queued documents until stopped; SIGTERM lets running tasks end first."""
     from cli.settings import become, load_settings
+    from workers.celeryconfig import RECOGNIZE_QUEUE
     from workers.devices import count_gpus
+    from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
     chosen = _known_queues(queues)
     settings = load_settings(WorkerSettings)
+    configure_logging(settings.log_level)
+    gpu_count = count_gpus()
+    if RECOGNIZE_QUEUE in chosen:
+        require_recognition(settings, gpu_count=gpu_count)
+    slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
+    check_cores(settings, chosen, slots)
     become(
         worker_command(
             chosen,
-            slots=slots or default_slots(settings, chosen, gpu_count=count_gpus()),
+            slots=slots,
             name=name or f"{'+'.join(chosen)}@%h",
             log_level=settings.log_level,
         ),
         # Pool children read it to build what their queues need, and no more.
-        environment={"PAGEFLEET_WORKER_QUEUES": ",".join(chosen), **_ENVIRONMENT},
+        environment={
+            "PAGEFLEET_WORKER_QUEUES": ",".join(chosen),
+            "PAGEFLEET_SLOTS": str(slots),
+            **_ENVIRONMENT,
+        },
     )
+
+
+def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:
+    """Look for the device and the models before Celery takes over.
+
+    Its pool would start children for ever, and each would take a task and fail.
+
+    Raises:
+        CommandError: a required GPU or a model is missing or wrong.
+    """
+    from workers.devices import choose_device
+    from workers.ocr.errors import OcrError
+    from workers.ocr.profiles import open_profile
+
+    try:
+        choose_device(settings.device, slot=0, gpu_count=gpu_count)
+        open_profile(settings.profile, settings.models_dir)
+    except OcrError as error:
+        raise CommandError(
+            str(error), "`pagefleet doctor` looks for the cause.", exit_code=EXIT_USAGE
+        ) from error
 
 
 def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) -> list[str]:
@@ -74,12 +106,36 @@ def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) 
 def default_slots(settings: "WorkerSettings", queues: list[str], *, gpu_count: int) -> int:
     """Return how many tasks a worker runs at a time when nobody chose."""
     from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_cores
 
     if settings.slots:
         return settings.slots
     if RECOGNIZE_QUEUE not in queues:
         return _WAITING_SLOTS
-    return (settings.device != "cpu" and gpu_count) or len(os.sched_getaffinity(0))
+    return (settings.device != "cpu" and gpu_count) or count_cores()
+
+
+def check_cores(settings: "WorkerSettings", queues: list[str], slots: int) -> None:
+    """Refuse slots that would take each other's cores: all of them would become slower.
+
+    Raises:
+        CommandError: more threads were set than there are cores.
+    """
+    from workers.celeryconfig import RECOGNIZE_QUEUE
+    from workers.devices import count_cores
+
+    cores = count_cores()
+    if (
+        RECOGNIZE_QUEUE in queues
+        and settings.ocr_threads > 1
+        and slots * settings.ocr_threads > cores
+    ):
+        raise CommandError(
+            f"{slots} slots with PAGEFLEET_OCR_THREADS={settings.ocr_threads} are more than the"
+            f" {cores} cores of this machine",
+            "Leave PAGEFLEET_OCR_THREADS unset, so that each slot takes its share.",
+            exit_code=EXIT_USAGE,
+        )
 
 
 def _known_queues(listed: str) -> list[str]:

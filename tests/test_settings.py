@@ -23,10 +23,14 @@ REQUIRED = {
 DEFAULTS: dict[str, Any] = {
     "profile": "balanced",
     "device": "auto",
+    "engine": "auto",
     "rec_chunk_size": 256,
     "rec_minibatch_px_columns": 262_144,
     "max_crops_per_page": 2_000,
-    "ocr_threads": 1,
+    "ocr_threads": 0,
+    "crop_cache_count": 20_000,
+    "inference_timeout_s": 120,
+    "gpu_memory_bytes": 0,
     "render_max_pixels": 60_000_000,
     "render_page_timeout_s": 30,
     "render_open_timeout_s": 30,
@@ -58,10 +62,14 @@ WITHOUT_DEFAULT = {"home", "models_dir", "database_url", "redis_url", "s3_bucket
 
 OUT_OF_RANGE = {
     "PAGEFLEET_DEVICE": "tpu",
+    "PAGEFLEET_ENGINE": "tensorrt",
     "PAGEFLEET_REC_CHUNK_SIZE": "257",
     "PAGEFLEET_REC_MINIBATCH_PX_COLUMNS": "100",
     "PAGEFLEET_MAX_CROPS_PER_PAGE": "0",
-    "PAGEFLEET_OCR_THREADS": "0",
+    "PAGEFLEET_OCR_THREADS": "-1",
+    "PAGEFLEET_CROP_CACHE_COUNT": "-1",
+    "PAGEFLEET_INFERENCE_TIMEOUT_S": "0",
+    "PAGEFLEET_GPU_MEMORY_BYTES": "-1",
     "PAGEFLEET_RENDER_MAX_PIXELS": "10",
     "PAGEFLEET_RENDER_PAGE_TIMEOUT_S": "0",
     "PAGEFLEET_RENDER_OPEN_TIMEOUT_S": "-1",
@@ -124,6 +132,16 @@ def test_an_unknown_variable_is_an_error(environment: pytest.MonkeyPatch) -> Non
 
     with pytest.raises(SettingsError, match="PAGEFLEET_CHUNK_PAGE is not a setting"):
         read_settings(WorkerSettings)
+
+
+@pytest.mark.parametrize("name", ["PAGEFLEET_STACK_HOME", "PAGEFLEET_TEST_DEVICE"])
+def test_a_variable_that_nobody_reads_is_an_error(
+    environment: pytest.MonkeyPatch, name: str
+) -> None:
+    environment.setenv(name, "4")
+
+    with pytest.raises(SettingsError, match=f"{name} is not a setting"):
+        read_settings(OcrSettings)
 
 
 def test_all_problems_are_listed_at_once(environment: pytest.MonkeyPatch) -> None:

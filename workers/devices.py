@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 from typing import Literal
 
 import pynvml
@@ -24,10 +25,17 @@ Wanted = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where the models run; ``gpu_index`` counts the machine's GPUs, None on the CPU."""
+    """Where the models run.
+
+    Attributes:
+        kind: of device.
+        gpu_index: counts the GPUs that this worker may use, None on the CPU.
+        gpu_count: of GPUs that the worker's slots are dealt out to.
+    """
 
     kind: Literal["cpu", "cuda"]
     gpu_index: int | None = None
+    gpu_count: int = 0
 
 
 def count_gpus() -> int:
@@ -37,6 +45,23 @@ def count_gpus() -> int:
     shows.
     """
     return count_driver_gpus() if "cuda" in available_devices() else 0
+
+
+def count_cores(cpu_max: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Count the CPU cores that this process may use, at least 1.
+
+    Args:
+        cpu_max: the control group's quota, which a container's limit sets and the scheduler's
+            affinity does not show.
+    """
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota_us, period_us = cpu_max.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return cores
+    if quota_us == "max":
+        return cores
+    return max(1, min(cores, int(quota_us) // int(period_us)))
 
 
 def count_driver_gpus() -> int:
@@ -79,7 +104,7 @@ def choose_device(
     if wanted == "cpu":
         return Device("cpu")
     if gpu_count:
-        return Device("cuda", slot % gpu_count)
+        return Device("cuda", slot % gpu_count, gpu_count)
     has_provider = "cuda" in (available_devices() if runtime_devices is None else runtime_devices)
     if wanted == "cuda" and not has_provider:
         raise ProviderUnavailableError(
@@ -96,6 +121,26 @@ def choose_device(
     else:
         log.warning("onnxruntime has no cuda provider, running on the cpu")
     return Device("cpu")
+
+
+def gpu_memory_bytes() -> int | None:
+    """Return the memory of the GPU that this process is pinned to; None when it cannot be told."""
+    name = os.environ.get(_VISIBLE, "")  # noqa: TID251 - CUDA's own variable
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        gpu = (
+            pynvml.nvmlDeviceGetHandleByIndex(int(name))
+            if name.isdigit()
+            else pynvml.nvmlDeviceGetHandleByUUID(name)
+        )
+        return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total)
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def pin(device: Device) -> None:

@@ -7,7 +7,7 @@ dangerous (``workers.render_child``); this module decides what its end means for
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, Self
 
 from workers.ocr.errors import (
     DamagedPageError,
@@ -25,11 +25,9 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.modes import Mode, Route, RouteReason
+from workers.ocr.modes import Mode
 from workers.ocr.page_image import PageFailure
-from workers.ocr.rendered_page import RenderedPage
-from workers.ocr.routing import RouteDecision
-from workers.ocr.text_layer import box_from_json, layer_from_json
+from workers.ocr.rendered_page import RenderedPage, page_from_json
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
 _DOCUMENT_ERRORS: Final[dict[str, type[DocumentError]]] = {
@@ -226,7 +224,7 @@ class PageRenderer:
             self._asked = None
             if "error" in answer:
                 raise self._page_error(answer["error"])
-            return _rendered_page(page_index, answer["ok"], self._child)
+            return page_from_json(page_index, answer["ok"], take_pixels=self._child.copy_pixels)
         except ChildOvertimeError as error:
             self._drop_child()
             raise PageTimeoutError(
@@ -316,33 +314,3 @@ class PageRenderer:
         self._child = None
         self._is_open_in_child = False
         self._asked = None
-
-
-def _rendered_page(page_index: int, answer: dict[str, Any], child: RenderProcess) -> RenderedPage:
-    """Make a page of the child's answer, in which a hostile file may have had its hand.
-
-    Raises:
-        ValueError: the answer is none.
-        ChildDiedError: it speaks of pixels that cannot be.
-    """
-    try:
-        width_px, height_px = int(answer["width_px"]), int(answer["height_px"])
-        route, reason = answer["route"], answer["route_reason"]
-        if route not in get_args(Route) or reason not in get_args(RouteReason):
-            raise ValueError("no such route")
-        size = {"width_px": width_px, "height_px": height_px}
-        regions = tuple(box_from_json(values, **size) for values in answer["regions"])
-        layer = layer_from_json(answer["layer"], **size)
-        is_drawn = route in {"ocr", "mixed"}
-        return RenderedPage(
-            page_index=page_index,
-            **size,
-            dpi=float(answer["dpi"]),
-            rotation_deg=int(answer["rotation_deg"]),
-            render_s=float(answer["render_s"]),
-            decision=RouteDecision(route, reason, regions),
-            pixels=child.copy_pixels(width_px, height_px) if is_drawn else None,
-            layer=layer,
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError("the child's answer is no page") from error

@@ -19,7 +19,7 @@ Requests on standard input, each with an ``id`` above 0, which its answer repeat
 First of all it says ``{"id": 0, "ok": {}}``: it is ready. Where a request fails it answers
 ``{"error": {"code", "message", "limit", "actual"}}`` and serves on, but for ``page_crashed``: it
 ran out of memory, and ends, since what an allocator does next is anybody's guess. The pixels of a
-page on the route ``ocr`` or ``mixed`` lie in the file ``pixels_fd`` when its answer comes,
+page on the route ``ocr`` or ``mixed`` lie in the file ``pixels_fd`` when its answer comes, as
 (H, W, 3) uint8 RGB from byte 0, and stay there until the next request. ``workers.ocr.text_layer``
 says what a layer and a box are in JSON.
 """
@@ -40,8 +40,8 @@ import numpy as np
 
 from workers.ocr.errors import DocumentTooLargeError, OcrError, PageCrashedError
 from workers.ocr.modes import Mode
+from workers.ocr.rendered_page import page_to_json
 from workers.ocr.sources import PageSource, SourceLimits, open_source
-from workers.ocr.text_layer import layer_to_json
 
 # Parsers write no files. What is left is room for complaints on standard error.
 _MAX_WRITE_BYTES: Final = 64 * 1024
@@ -82,19 +82,7 @@ class _Child:
         if page.pixels is not None:
             shared = np.frombuffer(self.pixels, np.uint8, count=page.pixels.size)
             shared.reshape(page.pixels.shape)[:] = page.pixels
-        return {
-            "width_px": page.width_px,
-            "height_px": page.height_px,
-            "dpi": page.dpi,
-            "rotation_deg": page.rotation_deg,
-            "render_s": page.render_s,
-            "route": page.decision.route,
-            "route_reason": page.decision.reason,
-            "regions": [
-                [box.x_min, box.y_min, box.x_max, box.y_max] for box in page.decision.regions
-            ],
-            "layer": layer_to_json(page.layer),
-        }
+        return page_to_json(page)
 
     def _close(self) -> None:
         if self.source is not None:

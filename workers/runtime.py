@@ -46,7 +46,8 @@ class Runtime:
 
     @cached_property
     def engine(self) -> OcrEngine:
-        return make_engine(self.settings, self.device)
+        slots = self.settings.slots or self.device.gpu_count or devices.count_cores()
+        return make_engine(self.settings, self.device, slots=slots)
 
     @cached_property
     def rules(self) -> WorkRules:

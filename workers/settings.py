@@ -22,8 +22,6 @@ FOREIGN_PREFIXES = (
     "PAGEFLEET_API_",
     "PAGEFLEET_CLIENT_",
     "PAGEFLEET_FLOWER_",
-    "PAGEFLEET_STACK_",
-    "PAGEFLEET_TEST_",
 )
 
 
@@ -76,8 +74,15 @@ AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
 class FolderSettings(CheckedSettings):
     """Where everything local lies; absolute, whatever the environment says."""
 
-    home: AbsolutePath = Field(default_factory=_default_home)
-    models_dir: AbsolutePath = Field(default_factory=lambda fields: fields["home"] / "models")
+    home: AbsolutePath = Field(
+        default_factory=_default_home,
+        description="everything local: models, data and logs of the embedded stack; "
+        "default: `.pagefleet` in a source checkout, else `~/.local/share/pagefleet`",
+    )
+    models_dir: AbsolutePath = Field(
+        default_factory=lambda fields: fields["home"] / "models",
+        description="folder of the model files; by default `models` in the home",
+    )
 
 
 def home_dir() -> Path:
@@ -93,47 +98,148 @@ def models_dir() -> Path:
 class OcrSettings(FolderSettings):
     """What the core needs; enough for ``pagefleet ocr``, which has no server."""
 
-    profile: str = Field(default="balanced", min_length=1)
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    rec_chunk_size: int = Field(default=256, ge=1, le=256)
-    rec_minibatch_px_columns: int = Field(default=262_144, ge=3_200)
-    max_crops_per_page: int = Field(default=2_000, ge=1, le=20_000)
-    ocr_threads: int = Field(default=1, ge=1)
-    render_max_pixels: int = Field(default=60_000_000, ge=1_000_000)
-    render_page_timeout_s: float = Field(default=30, gt=0)
-    render_open_timeout_s: float = Field(default=30, gt=0)
-    render_memory_bytes: int = Field(default=2 * 2**30, ge=2**29)
-    render_pages_per_child: int = Field(default=500, ge=1)
-    max_file_bytes: int = Field(default=2 * 2**30, ge=1)
-    max_pages: int = Field(default=10_000, ge=1)
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    profile: str = Field(
+        default="balanced",
+        description="`balanced`, `fast`, or a folder with models of your own (docs/models.md)",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto",
+        description="`auto` takes a GPU where driver and runtime have one, `cuda` requires it",
+    )
+    engine: Literal["auto", "onnxruntime", "openvino"] = Field(
+        default="auto",
+        description="`auto` takes OpenVINO where it is installed and the processor multiplies "
+        "bfloat16, else onnxruntime",
+    )
+    rec_chunk_size: int = Field(
+        default=256,
+        ge=1,
+        le=256,
+        description="most text lines recognized together; never more than 256",
+    )
+    rec_minibatch_px_columns: int = Field(
+        default=262_144,
+        ge=3_200,
+        description="most pixel columns of one minibatch; bounds memory where text lines are long",
+    )
+    max_crops_per_page: int = Field(
+        default=2_000,
+        ge=1,
+        le=2_000,
+        description="most text lines of a page that are recognized; more make the page `truncated`",
+    )
+    ocr_threads: int = Field(
+        default=0,
+        ge=0,
+        description="CPU cores of one slot; 0: all for `pagefleet ocr`, its share for a worker's",
+    )
+    crop_cache_count: int = Field(
+        default=20_000,
+        ge=0,
+        description="text lines whose reading is kept for when they come again, 1.3 KB each",
+    )
+    inference_timeout_s: float = Field(
+        default=120, gt=0, description="for one run of a model; past it the process ends itself"
+    )
+    gpu_memory_bytes: int = Field(
+        default=0, ge=0, description="of one slot; 0: its share of nine tenths of the card"
+    )
+    render_max_pixels: int = Field(
+        default=60_000_000, ge=1_000_000, description="largest page image; a larger page is refused"
+    )
+    render_page_timeout_s: float = Field(default=30, gt=0, description="for rendering one page")
+    render_open_timeout_s: float = Field(default=30, gt=0, description="for opening a document")
+    render_memory_bytes: int = Field(
+        default=2 * 2**30, ge=2**29, description="address space of the process that opens documents"
+    )
+    render_pages_per_child: int = Field(
+        default=500, ge=1, description="pages after which that process is replaced"
+    )
+    max_file_bytes: int = Field(default=2 * 2**30, ge=1, description="largest file that is opened")
+    max_pages: int = Field(default=10_000, ge=1, description="most pages of a document")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="what is logged, and all above it"
+    )
 
 
 class WorkerSettings(OcrSettings):
     """What a worker, the sweep and the API's dispatch need."""
 
-    database_url: SecretStr
-    redis_url: SecretStr
-    redis_key_prefix: str = "pagefleet:"
-    redis_visibility_timeout_s: int = Field(default=3_600, ge=1)
-    s3_endpoint_url: str | None = None
-    s3_bucket: str
-    s3_region: str = "us-east-1"
-    s3_access_key_id: str | None = None
-    s3_secret_access_key: SecretStr | None = None
-    s3_checksums: Literal["when_required", "when_supported"] = "when_required"
+    database_url: SecretStr = Field(
+        description="Postgres, as `postgresql://user:password@host:port/database`"
+    )
+    redis_url: SecretStr = Field(
+        description="message broker and task results, as `redis://:password@host:port/0`"
+    )
+    redis_key_prefix: str = Field(
+        default="pagefleet:", description="before every key, for a Redis that others use too"
+    )
+    redis_visibility_timeout_s: int = Field(
+        default=3_600,
+        ge=1,
+        description="after which an unanswered message is delivered again; one value for the fleet",
+    )
+    s3_endpoint_url: str | None = Field(
+        default=None, description="address of the object storage; none: AWS"
+    )
+    s3_bucket: str = Field(description="bucket for sources and results")
+    s3_region: str = Field(default="us-east-1", description="its region")
+    s3_access_key_id: str | None = Field(
+        default=None, description="with the secret key; none: the machine's own role"
+    )
+    s3_secret_access_key: SecretStr | None = Field(
+        default=None, description="with the access key id"
+    )
+    s3_checksums: Literal["when_required", "when_supported"] = Field(
+        default="when_required",
+        description="when uploads carry checksums; some S3 servers refuse the newer ones",
+    )
 
-    worker_queues: Annotated[frozenset[str], NoDecode] = frozenset()
-    slots: int = Field(default=0, ge=0, description="0: one per GPU, or one per CPU core")
-    chunk_pages: int = Field(default=0, ge=0, le=1_000, description="0: 16 on a GPU, 4 on a CPU")
-    task_hard_limit_s: int = Field(default=900, ge=1)
-    lease_s: float = Field(default=60, gt=0)
-    max_attempts: int = Field(default=4, ge=1)
-    dispatch_grace_s: float = Field(default=30, gt=0)
-    retry_delay_s: float = Field(default=10, gt=0)
-    sweep_interval_s: float = Field(default=5, gt=0)
-    sweep_limit: int = Field(default=1_000, ge=1)
-    soft_shutdown_s: float = Field(default=60, ge=0)
+    worker_queues: Annotated[frozenset[str], NoDecode] = Field(
+        default=frozenset(),
+        description="set by `pagefleet worker --queues` for its pool; nothing to set by hand",
+    )
+    slots: int = Field(
+        default=0,
+        ge=0,
+        description="tasks that a worker runs at a time; 0: one per GPU, or one per CPU core",
+    )
+    chunk_pages: int = Field(
+        default=0,
+        ge=0,
+        le=1_000,
+        description="pages of one recognition task; 0: 16 on a GPU, 4 on a CPU",
+    )
+    task_hard_limit_s: int = Field(
+        default=900,
+        ge=1,
+        description="after which a task is killed; at most half the visibility timeout",
+    )
+    lease_s: float = Field(
+        default=60,
+        gt=0,
+        description="for how long a worker owns a chunk without saying that it lives",
+    )
+    max_attempts: int = Field(
+        default=4, ge=1, description="tries of a document's step or a chunk before it has failed"
+    )
+    dispatch_grace_s: float = Field(
+        default=30, gt=0, description="after which work whose message is not taken up is sent again"
+    )
+    retry_delay_s: float = Field(
+        default=10, gt=0, description="how long work that was put back rests"
+    )
+    sweep_interval_s: float = Field(
+        default=5, gt=0, description="between two rounds of `pagefleet reconcile`"
+    )
+    sweep_limit: int = Field(
+        default=1_000, ge=1, description="most rows of one kind that one round looks at"
+    )
+    soft_shutdown_s: float = Field(
+        default=60,
+        ge=0,
+        description="for running tasks to end after SIGTERM; the rest goes back to the queue",
+    )
 
     @model_validator(mode="before")
     @classmethod

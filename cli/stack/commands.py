@@ -41,7 +41,8 @@ def up(
     """
     home = home_dir()
     if detach:
-        _show(start_detached(home), home)
+        with stack_errors():
+            _show(start_detached(home), home)
         return
     with stack_errors(), stop_on_signals() as stop:
         run_stack(

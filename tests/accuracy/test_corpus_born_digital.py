@@ -16,7 +16,7 @@ from workers.ocr.page_reader import PageReader
 from workers.ocr.result import PageResult, page_json, page_text
 from workers.page_renderer import PageRenderer, RenderLimits
 
-# Measured on 18 files: 15 times 0, worst 0.0071, where a subscript is an accent.
+# Measured on 17 of 18 files: 14 times 0, worst 0.0071, where built brackets have no Unicode.
 MAX_CER = 0.01
 MAX_MEAN_CER = 0.002
 # Its expected text is in the order of the file, which goes through three columns line by line; we

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_pagefleet(
-    *arguments: str | Path, timeout_s: float = 120, **environment: str
+    *arguments: str | Path, timeout_s: float = 120, stdin: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ``pagefleet`` to its end; ``environment`` is added, and names no other server."""
     inherited = {
@@ -20,6 +20,7 @@ def run_pagefleet(
     return subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "cli", *map(str, arguments)],
         check=False,
+        input=stdin,
         capture_output=True,
         text=True,
         cwd=ROOT,

@@ -66,12 +66,14 @@ def flat_picture(level: int) -> bytes:
 
 
 def font_pdf(font: bytes, content: bytes, *more: bytes) -> bytes:
-    """Return a PDF whose page shows a content stream with this font as /F; ``more`` from object 6."""
+    """Return a PDF that shows a content stream with this font, /F; ``more`` from object 6."""
     return assemble_pdf([
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 400]/Resources<</Font<</F 4 0 R>>>>"
-        b"/Contents 5 0 R>>",
+        (
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 400]/Resources<</Font<</F 4 0 R>>>>"
+            b"/Contents 5 0 R>>"
+        ),
         font,
         stream(b"", content),
         *more,

@@ -128,7 +128,16 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
         return None
     line_height = float(np.median(heights_of(boxes[members])))
     best: _Gutter | None = None
+    starts, stops = np.sort(boxes[members, 0]), np.sort(boxes[members, 2])
     for left_edge in _candidate_edges(boxes[members], line_height):
+        # Cheaply: the lines on either side of the whole strip, wherever it ends.
+        right_edge = left_edge + _MIN_GUTTER_HEIGHTS * line_height
+        most = min(
+            int(np.searchsorted(stops, left_edge, side="right")),
+            int(members.size - np.searchsorted(starts, right_edge)),
+        )
+        if most < _MIN_COLUMN_LINES or (best is not None and most <= best.count):
+            continue
         gutter = _gutter_at(boxes, members, left_edge, line_height)
         if best is not None and gutter.count <= best.count:
             continue
@@ -211,12 +220,13 @@ def _is_running_text(lines: Boxes, line_height: float) -> bool:
 
 def _is_table(left: Boxes, right: Boxes, line_height: float) -> bool:
     """Tell whether two stacks of lines are columns whose rows belong together."""
-    fewer, more = sorted((centers_of(left), centers_of(right)), key=len)
-    distances = np.abs(fewer[:, np.newaxis] - more).min(axis=1)
+    fewer, more = sorted((np.sort(centers_of(left)), np.sort(centers_of(right))), key=len)
+    following = np.searchsorted(more, fewer).clip(1, more.size - 1)
+    distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
     aligned_share = float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
     if aligned_share < _TABLE_ALIGNED_SHARE:
         return False
-    step = float(np.median(np.diff(np.sort(fewer))))
+    step = float(np.median(np.diff(fewer)))
     narrower = min(float(np.median(_widths(left))), float(np.median(_widths(right))))
     return (
         step > _TABLE_STEP_HEIGHTS * line_height

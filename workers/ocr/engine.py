@@ -1,51 +1,32 @@
 """The OCR engine: page images in, page results out, in the same order."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+import cv2
+
 from workers.ocr.bundle import ModelBundle
+from workers.ocr.crop_cache import CacheCounts
 from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
-from workers.ocr.detection import Detector
+from workers.ocr.engine_models import brought_models, open_models
+from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
-from workers.ocr.inference import Device, OnnxSession, Session
+from workers.ocr.inference import Session
 from workers.ocr.orientation import OrientationClassifier
-from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure, page_outcome
+from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure
 from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.pipeline import PagePipeline, PipelineLimits
 from workers.ocr.result import PageResult
 from workers.ocr.upright import PageUprighter, UprightPage
-from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
-# On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
-# 480 px together take 27, 29, 29 and 30 ms a crop. And onnxruntime's last bits differ between
-# minibatch sizes (up to 1.4e-6), so one size also keeps confidences the same to the byte.
-_CPU_MINIBATCH_CROPS: Final = 1
+__all__ = ["EngineOptions", "OcrEngine"]
+
 # Recognition waits for this many pages, or this many bytes of crops, whichever comes first. A
 # CPU gains nothing from waiting.
 _CUDA_WINDOW_PAGES: Final = 16
-_CPU_WINDOW_PAGES: Final = 1
 _WINDOW_BYTES: Final = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What an operator may set; only ``max_crops`` and ``device`` can change a result.
-
-    Attributes:
-        rec_chunk_size: crops that go through the recognizer together at most, 1 to 256.
-        max_minibatch_px_columns: crops times padded width of one minibatch at most.
-        max_crops: text lines that are recognized on one page at most.
-        threads: CPU threads of one inference.
-        device: where the models run.
-    """
-
-    rec_chunk_size: int = 256
-    max_minibatch_px_columns: int = 262_144
-    max_crops: int = 2_000
-    threads: int = 1
-    device: Device = "cpu"
 
 
 class OcrEngine:
@@ -64,40 +45,44 @@ class OcrEngine:
         Args:
             bundle: files that were checked.
             options: None for the defaults.
-            sessions: detection and recognition of another runtime; None for onnxruntime.
+            sessions: detection and recognition of another runtime; None for the one that the
+                options name.
             orientation: of another runtime; without it, pages of other ``sessions`` stay as they
                 are.
 
-        ``ProviderUnavailableError`` and the other errors of ``OnnxSession`` pass through.
+        The errors of ``engine_models.open_models`` pass through.
         """
         self._options = options or EngineOptions()
         self._bundle = bundle
-        detection, recognition = sessions or _open_sessions(bundle, self._options)
-        manifest = bundle.manifest
-        is_cpu = self._options.device == "cpu"
-        self._window_pages = _CPU_WINDOW_PAGES if is_cpu else _CUDA_WINDOW_PAGES
-        self._detector = Detector(detection, manifest.detection)
-        self._recognizer = Recognizer(
-            recognition,
-            manifest.recognition,
-            bundle.charset,
-            RecognitionLimits(
-                rec_chunk_size=min(self._options.rec_chunk_size, _CPU_MINIBATCH_CROPS)
-                if is_cpu
-                else self._options.rec_chunk_size,
-                max_minibatch_px_columns=self._options.max_minibatch_px_columns,
-                buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
-            ),
+        self._pipeline_limits = _pipeline_limits(self._options)
+        # The pipeline's threads are all that the cores can take.
+        cv2.setNumThreads(1)
+        models = (
+            open_models(bundle, self._options)
+            if sessions is None
+            else brought_models(bundle, self._options, sessions, orientation)
         )
-
-        if sessions is None:
-            orientation = _open_orientation(bundle, self._options)
-        self._uprighter = None if orientation is None else self._make_uprighter(orientation)
+        self._detector = models.detector
+        self._recognizer = models.recognizer
+        self._cache = models.cache
+        self._arithmetic = models.arithmetic
+        self._uprighter = (
+            None if models.orientation is None else self._make_uprighter(models.orientation)
+        )
 
     @property
     def model_version(self) -> str:
-        """Name and hash of the models and their thresholds; equal results come from equal ones."""
-        return self._bundle.model_version
+        """Name and hash of the models and their thresholds, and the arithmetic where it differs.
+
+        Equal results come from equal ones.
+        """
+        suffix = "" if self._arithmetic is None else self._arithmetic.version_suffix
+        return self._bundle.model_version + suffix
+
+    @property
+    def crop_cache_counts(self) -> CacheCounts:
+        """How many crops were read already, of all that were asked for."""
+        return self._cache.counts
 
     def warm_up(self) -> None:
         """Run both models once, so that readiness means ready."""
@@ -109,31 +94,36 @@ class OcrEngine:
     def read_pages(
         self, pages: Iterable[PageImage | PageResult | PageFailure]
     ) -> Iterator[PageResult | PageFailure]:
-        """Recognize pages, holding the pixels of one and the crops of a bounded window.
+        """Recognize pages, with a bounded number of them under way at once.
 
-        Lines are recognized across the pages of a window. A page that cannot be read becomes a
-        failure of that page; results and failures that come in go out as they are, in their place.
+        Detection, recognition and whatever draws the next page overlap. A page that cannot be
+        read becomes a failure of that page; results and failures that come in go out as they are,
+        in their place. Closing the iterator stops its threads after their present inference.
 
         Args:
             pages: page images, pages that need no recognition, and failures of pages that could
-                not be had; drawn one by one.
+                not be had; drawn one by one, in the caller's thread.
 
         Yields:
             For each page, in the order given, its result or its failure.
 
         A ``PoisonedContextError`` passes through: this process must end.
         """
-        window: list[PendingPage | PageResult | PageFailure] = []
-        window_bytes = 0
-        for page in pages:
-            pending = self._detect(page) if isinstance(page, PageImage) else page
-            window.append(pending)
-            if isinstance(pending, PendingPage):
-                window_bytes += sum(crop.pixels.nbytes for crop in pending.crops)
-            if len(window) >= self._window_pages or window_bytes >= _WINDOW_BYTES:
-                yield from self._recognize(window)
-                window, window_bytes = [], 0
-        yield from self._recognize(window)
+        with PagePipeline(self._detect, self._recognizer, self._pipeline_limits) as pipeline:
+            for page in pages:
+                pipeline.add(page)
+                while pipeline.has_outcome:
+                    yield self._named(pipeline.take())
+            while not pipeline.is_empty:
+                yield self._named(pipeline.take())
+
+    def _named(self, outcome: PageResult | PageFailure) -> PageResult | PageFailure:
+        """Say in a result what computed it."""
+        if isinstance(outcome, PageFailure) or outcome.crops_found == 0 or self._arithmetic is None:
+            return outcome
+        return replace(
+            outcome, engine=self._arithmetic.engine, precision=self._arithmetic.precision
+        )
 
     def _detect(self, page: PageImage) -> PendingPage | PageFailure:
         """Find and cut the lines of one page.
@@ -190,39 +180,22 @@ class OcrEngine:
             self._bundle.manifest.recognition.crop_height_px,
         )
 
-    def _recognize(
-        self, window: Sequence[PendingPage | PageResult | PageFailure]
-    ) -> Iterator[PageResult | PageFailure]:
-        """Read the crops of a window together and give each page its own."""
-        started = time.perf_counter()
-        crops = [crop for page in window if isinstance(page, PendingPage) for crop in page.crops]
-        readings = self._recognizer.recognize([crop.pixels for crop in crops])
-        # Time is shared out by width, which is what recognition costs.
-        columns = sum(crop.pixels.shape[1] for crop in crops)
-        seconds_per_column = (time.perf_counter() - started) / max(columns, 1)
-        position = 0
-        for page in window:
-            if not isinstance(page, PendingPage):
-                yield page
-                continue
-            stop = position + len(page.crops)
-            recognize_s = seconds_per_column * sum(
-                crop.pixels.shape[1] for crop in crops[position:stop]
-            )
-            yield page_outcome(page, readings[position:stop], recognize_s)
-            position = stop
 
-
-def _open_sessions(bundle: ModelBundle, options: EngineOptions) -> tuple[Session, Session]:
-    detection, recognition = (
-        OnnxSession(path, device=options.device, threads=options.threads)
-        for path in (bundle.detection_path, bundle.recognition_path)
+def _pipeline_limits(options: EngineOptions) -> PipelineLimits:
+    if options.device == "cpu":
+        return PipelineLimits(
+            threads=options.threads,
+            is_shared=True,
+            window_pages=1,
+            window_bytes=_WINDOW_BYTES,
+            pages_under_way=options.threads + 2,
+            pages_undetected=options.threads,
+        )
+    return PipelineLimits(
+        threads=1,
+        is_shared=False,
+        window_pages=_CUDA_WINDOW_PAGES,
+        window_bytes=_WINDOW_BYTES,
+        pages_under_way=2 * _CUDA_WINDOW_PAGES,
+        pages_undetected=2,
     )
-    return detection, recognition
-
-
-def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
-    path = bundle.orientation_path
-    if path is None:
-        return None
-    return OnnxSession(path, device=options.device, threads=options.threads)

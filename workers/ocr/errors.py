@@ -104,6 +104,10 @@ class PoisonedContextError(InferenceError):
     """The device's context is corrupt: this process must end, and its work be done again."""
 
 
+class SessionLostError(PoisonedContextError):
+    """A model could not be loaded again after running out of memory: this process must end."""
+
+
 class ProviderUnavailableError(InferenceError):
     """The requested device is not there, or is not the one that runs."""
 
@@ -112,3 +116,7 @@ class ModelFileError(OcrError):
     """A model file is missing, is not the pinned SHA-256, or does not fit its manifest."""
 
     code: ClassVar[str] = "model_missing"
+
+
+class ArithmeticCheckError(ModelFileError):
+    """A model on its engine and precision does not read a printed page whose text is known."""

@@ -229,6 +229,30 @@ def rotate_points(points: NDArray[np.floating], angle_deg: float) -> NDArray[np.
     return turned
 
 
+def unturned_points(
+    points: NDArray[np.floating], quarter_turns: int, *, width_px: float, height_px: float
+) -> NDArray[np.float32]:
+    """Map points of an image that was turned back to the image as it was.
+
+    Args:
+        points: (..., 2), pixels of the turned image.
+        quarter_turns: how far it was turned clockwise.
+        width_px: of the turned image.
+        height_px: likewise.
+
+    Returns:
+        The same shape, float32.
+    """
+    x, y = points[..., 0], points[..., 1]
+    was_x, was_y = (
+        (x, y),
+        (y, width_px - x),
+        (width_px - x, height_px - y),
+        (height_px - y, x),
+    )[quarter_turns % 4]
+    return np.stack((was_x, was_y), axis=-1).astype(np.float32)
+
+
 def unclipped_size(width: float, height: float, ratio: float) -> tuple[float, float]:
     """Return the size of a rectangle grown back from the detector's shrunk region.
 

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import re
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from workers.ocr.errors import (
     PoisonedContextError,
     ProviderUnavailableError,
 )
+from workers.ocr.graph_preparation import Preparation, prepared_model
 
 Device = Literal["cpu", "cuda"]
 
@@ -55,6 +57,7 @@ _OUT_OF_MEMORY: Final = re.compile(
     r"|std::bad_alloc"
     r"|bad allocation"
 )
+_REQUESTED_BYTES: Final = re.compile(r"(?:buffer of size|requested bytes of) (\d+)")
 _POISONED: Final = re.compile(
     r"CUDA failure (?:214|220|700|702|709|71[4-9])\b"
     r"|illegal memory access"
@@ -66,8 +69,23 @@ _POISONED: Final = re.compile(
 _BUILT_FOR_CUDA: Final = re.compile(r"^(package_name = .*-gpu|cuda_version = )", re.MULTILINE)
 
 
+# Both models take inputs whose free sides are multiples of this.
+_SMALLEST_SIDE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What a device has, and how much of it one session's arena may take, in bytes."""
+
+    device_bytes: int
+    session_bytes: int
+
+
 class Session(Protocol):
-    """One model that is ready to run; tests and other runtimes bring their own."""
+    """One model that is ready to run; tests and other runtimes bring their own.
+
+    On a CPU several threads may run it at once; on CUDA one thread owns it.
+    """
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Run one minibatch.
@@ -100,7 +118,7 @@ class ModelFacts:
 
 
 class OnnxSession:
-    """A model on one device; one thread at a time may run it."""
+    """A model on one device; several threads may run it at once on a CPU, in turn on CUDA."""
 
     def __init__(
         self,
@@ -109,6 +127,9 @@ class OnnxSession:
         device: Device = "cpu",
         threads: int = 1,
         cpu_arena_limit_bytes: int | None = None,
+        memory: DeviceMemory | None = None,
+        preparation: Preparation = "plain",
+        cache_dir: Path | None = None,
     ) -> None:
         """Load a model and prove that it runs on the device that was asked for.
 
@@ -118,25 +139,70 @@ class OnnxSession:
             threads: CPU threads of one run.
             cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
                 limit together; None for no limit.
+            memory: of the device and this session's part of it; None for no limit.
+            preparation: of the graph; see ``graph_preparation.prepared_model``.
+            cache_dir: for prepared graphs, None for no cache.
 
         A missing or unreadable file is a ``ModelFileError``, a device that is not there a
         ``ProviderUnavailableError``, any other failure an ``InferenceError``.
         """
         ort = _runtime(device)
+        graph = prepared_model(model_path, cache_dir=cache_dir, preparation=preparation)
         options = _session_options(ort, threads=threads)
         if cpu_arena_limit_bytes is not None:
             _limit_cpu_arena(ort, cpu_arena_limit_bytes)
             options.add_session_config_entry("session.use_env_allocators", "1")
-        self._session = _open_session(ort, model_path, options, device)
+        self._device: Final = device
+        # Pages are set upright, with the recognizer's help, while others are recognized.
+        self._turn: contextlib.AbstractContextManager[object] = (
+            threading.Lock() if device == "cuda" else contextlib.nullcontext()
+        )
+        self._memory_bytes = None if memory is None else memory.device_bytes
+        self._new_run_options: Final = ort.RunOptions
+        self._session = _open_session(
+            ort,
+            graph,
+            options,
+            device,
+            name=model_path.name,
+            provider_options=provider_options(device, memory),
+        )
         self._input_name: str = self._session.get_inputs()[0].name
+        self._input_shape = self._session.get_inputs()[0].shape
         self._output_name: str = self._session.get_outputs()[0].name
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        with _translated_errors():
+        return self._run(batch, None)
+
+    def shrink(self) -> None:
+        """Give the arena's unused memory back.
+
+        The runtime does so only at the end of a run, so the smallest input is run.
+        """
+        options = self._new_run_options()
+        arena = "gpu:0" if self._device == "cuda" else "cpu:0"
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", arena)
+        sides = [side if isinstance(side, int) else _SMALLEST_SIDE for side in self._input_shape]
+        self._run(np.zeros((1, *sides[1:]), dtype=np.float32), options)
+
+    def _run(
+        self,
+        batch: NDArray[np.float32],
+        options: Any,  # noqa: ANN401  onnxruntime is untyped
+    ) -> NDArray[np.float32]:
+        with self._turn, _translated_errors(memory_bytes=self._memory_bytes):
             output: NDArray[np.float32] = self._session.run(
-                [self._output_name], {self._input_name: batch}
+                [self._output_name], {self._input_name: batch}, options
             )[0]
         return output
+
+
+def provider_options(device: Device, memory: DeviceMemory | None) -> dict[str, str]:
+    """Return the options of the device's execution provider."""
+    if device == "cpu":
+        return {}
+    limit = {} if memory is None else {"gpu_mem_limit": str(memory.session_bytes)}
+    return {**_CUDA_OPTIONS, **limit}
 
 
 def available_devices(package_folder: Path | None = None) -> frozenset[Device]:
@@ -160,11 +226,19 @@ def available_devices(package_folder: Path | None = None) -> frozenset[Device]:
 
 
 def read_model_facts(model_path: Path) -> ModelFacts:
-    """Read a model's metadata and output size; a bad file is a ``ModelFileError``."""
+    """Read a model's metadata and output size.
+
+    Raises:
+        ModelFileError: the file is missing or no model.
+    """
     ort = _runtime("cpu")
     options = _session_options(ort, threads=1)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = _open_session(ort, model_path, options, "cpu")
+    if not model_path.is_file():
+        raise ModelFileError(
+            f"model file {model_path.name} is missing; run `pagefleet models fetch`"
+        )
+    session = _open_session(ort, str(model_path), options, "cpu", name=model_path.name)
     last_axis = session.get_outputs()[0].shape[-1]
     return ModelFacts(
         metadata=dict(session.get_modelmeta().custom_metadata_map),
@@ -172,13 +246,21 @@ def read_model_facts(model_path: Path) -> ModelFacts:
     )
 
 
-def inference_error(message: str) -> InferenceError:
+def inference_error(message: str, *, memory_bytes: int | None = None) -> InferenceError:
     """Sort a failure of the runtime by its message.
 
-    A poisoned context is looked for first: after one, allocations fail too.
+    A poisoned context is looked for first: after one, allocations fail too. A request for more
+    than the device has was never asked for by a minibatch: a size was read from broken memory.
+
+    Args:
+        message: of the runtime.
+        memory_bytes: that the whole device has, None when unknown.
     """
     if _POISONED.search(message):
         return PoisonedContextError("the device's context is corrupt; this process must end")
+    requested = _REQUESTED_BYTES.search(message)
+    if requested and memory_bytes is not None and int(requested[1]) > memory_bytes:
+        return PoisonedContextError("the runtime asked for more memory than the device has")
     if _OUT_OF_MEMORY.search(message):
         return OutOfMemoryError("the runtime could not allocate memory for a minibatch")
     return InferenceError("the runtime failed on a minibatch")
@@ -215,20 +297,17 @@ def _session_options(ort: ModuleType, *, threads: int) -> Any:  # noqa: ANN401  
 
 def _open_session(
     ort: ModuleType,
-    model_path: Path,
+    graph: bytes | str,
     options: Any,  # noqa: ANN401  onnxruntime is untyped
     device: Device,
+    *,
+    name: str,
+    provider_options: Mapping[str, str] | None = None,
 ) -> Any:  # noqa: ANN401  onnxruntime is untyped
-    if not model_path.is_file():
-        raise ModelFileError(
-            f"model file {model_path.name} is missing; run `pagefleet models fetch`"
-        )
     wanted = _PROVIDERS[device]
-    providers = [(wanted, _CUDA_OPTIONS if device == "cuda" else {})]
-    with _translated_errors(model_path.name):
-        session = ort.InferenceSession(
-            str(model_path), options, providers=providers, enable_fallback=0
-        )
+    providers = [(wanted, dict(provider_options or {}))]
+    with _translated_errors(name):
+        session = ort.InferenceSession(graph, options, providers=providers, enable_fallback=0)
     running = session.get_providers()[0]
     if running != wanted:
         raise ProviderUnavailableError(
@@ -247,11 +326,14 @@ def _limit_cpu_arena(ort: ModuleType, limit_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def _translated_errors(model_name: str | None = None) -> Iterator[None]:
+def _translated_errors(
+    model_name: str | None = None, *, memory_bytes: int | None = None
+) -> Iterator[None]:
     """Raise the runtime's errors as ours.
 
     Args:
         model_name: of the file that is being opened, for the message.
+        memory_bytes: see ``inference_error``.
 
     Raises:
         ModelFileError: the file is no model.
@@ -282,7 +364,7 @@ def _translated_errors(model_name: str | None = None) -> Iterator[None]:
         ) from exc
     except other as exc:
         message = "std::bad_alloc" if isinstance(exc, MemoryError) else str(exc)
-        error = inference_error(message)
+        error = inference_error(message, memory_bytes=memory_bytes)
         raise error from exc
 
 

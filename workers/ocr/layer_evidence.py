@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.geometry import Box
-from workers.ocr.layer_lines import PdfLine, join_pieces, read_lines, to_text_line
+from workers.ocr.layer_lines import PdfLine, read_lines, to_text_line
 from workers.ocr.layer_order import order_layer
+from workers.ocr.line_pieces import join_pieces
 from workers.ocr.page_ink import INK_DPI, inked_regions, is_seen, letter_shapes
 from workers.ocr.routing import TEXT_OPERATIONS, LayerEvidence
 from workers.ocr.text_layer import TextLayer

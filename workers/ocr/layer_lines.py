@@ -1,14 +1,15 @@
 """Lines and words of a PDF page, from its characters and where they stand.
 
 MuPDF puts characters together to lines in the order of the file, finds the spaces in the gaps,
-takes ligatures apart and turns right-to-left text around. What is mended here is what it leaves in
-pieces: vertical lines whose characters are set one by one, and lines that change their direction.
+takes ligatures apart and turns right-to-left text around. What it leaves in pieces is put together
+by ``workers.ocr.line_pieces``.
 """
 
 import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -16,27 +17,39 @@ from numpy.typing import NDArray
 
 from workers.ocr.geometry import Box, Quad
 from workers.ocr.result import TextLine, Word
-from workers.ocr.right_to_left import is_right_to_left, lam_alef_mended, reading_sequence
+from workers.ocr.right_to_left import lam_alef_mended
 from workers.ocr.scripts import is_spaced_script
 from workers.ocr.text_layer import layer_line
 
 # MuPDF: a character that is neither filled nor stroked leaves no ink.
 _FILLED_OR_STROKED: Final = 16 | 32
 _VERTICAL: Final = 1
-# Pieces of a line are so far apart at most, in type sizes.
-_MAX_PIECE_GAP: Final = 0.8
-# And share this much of their height.
-_MIN_PIECE_OVERLAP: Final = 0.5
-# Characters of a horizontal font that are stacked this often are a vertical line.
-_MIN_STACKED: Final = 3
 # A font's own ascender and descender may be nonsense; the box of a character has at least these.
 _LEAST_ASCENT: Final = 0.7
 _LEAST_DESCENT: Final = 0.15
 _LEAST_SIDE_PT: Final = 0.05
-_AXIS_TOLERANCE: Final = 0.02
+AXIS_TOLERANCE: Final = 0.02
+"""A direction that is off a side of the page by no more, in sine, is along it."""
+
 _FIRST_UNSPACED: Final = "\u2e80"  # below it, all scripts put spaces between words
 _SOFT_HYPHEN: Final = "\u00ad"
 _NO_BREAK_SPACE: Final = "\u00a0"
+_ACCENTS: Final = {
+    "`": "\u0300",
+    "\u00b4": "\u0301",
+    "^": "\u0302",
+    "\u02c6": "\u0302",
+    "\u02dc": "\u0303",
+    "\u00af": "\u0304",
+    "\u02d8": "\u0306",
+    "\u02d9": "\u0307",
+    "\u00a8": "\u0308",
+    "\u02da": "\u030a",
+    "\u02dd": "\u030b",
+    "\u02c7": "\u030c",
+    "\u00b8": "\u0327",
+}
+_DOTTED: Final = {"\u0131": "i", "\u0237": "j"}
 # They change how neighbors join, in Persian and the scripts of India, so they are text.
 _JOINERS: Final = "\u200c\u200d"
 
@@ -52,7 +65,7 @@ class Glyph:
     y_max: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PdfLine:
     """A run of characters on one baseline, as one part of it looks.
 
@@ -72,16 +85,16 @@ class PdfLine:
     is_visible: bool
     block: int
 
-    @property
+    @cached_property
     def text(self) -> str:
         return "".join(glyph.text for glyph in self.glyphs)
 
-    @property
+    @cached_property
     def character_count(self) -> int:
         """Characters that are not white space."""
-        return sum(not glyph.text.isspace() for glyph in self.glyphs)
+        return sum(map(len, self.text.split()))
 
-    @property
+    @cached_property
     def box(self) -> Box:
         """The upright box, without the spaces at the ends."""
         inked = [glyph for glyph in self.glyphs if not glyph.text.isspace()] or self.glyphs
@@ -122,7 +135,7 @@ def _parts(line: Mapping[str, Any], block: int) -> Iterator[PdfLine]:
         longest = max(spans[start:stop], key=lambda span: len(span["chars"]))
         glyphs = [glyph for span in spans[start:stop] for glyph in _glyphs(span, line["dir"])]
         yield PdfLine(
-            glyphs=tuple(lam_alef_mended(glyphs)),
+            glyphs=tuple(lam_alef_mended(_with_accents(glyphs))),
             direction=(float(line["dir"][0]), float(line["dir"][1])),
             size_pt=float(longest["size"]),
             is_vertical=line["wmode"] == _VERTICAL,
@@ -132,13 +145,32 @@ def _parts(line: Mapping[str, Any], block: int) -> Iterator[PdfLine]:
         start = stop
 
 
+def _with_accents(glyphs: Sequence[Glyph]) -> list[Glyph]:
+    """Compose a letter with the accent that is set over it as a character of its own.
+
+    That is how TeX's first fonts write them, accent first.
+    """
+    composed: list[Glyph] = []
+    for glyph in glyphs:
+        accent = composed[-1] if composed else None
+        mark = _ACCENTS.get(accent.text) if accent is not None else None
+        if accent is not None and mark is not None and glyph.text.isalpha():
+            middle = (accent.x_min + accent.x_max) / 2
+            letter = unicodedata.normalize("NFC", _DOTTED.get(glyph.text, glyph.text) + mark)
+            if len(letter) == 1 and glyph.x_min < middle < glyph.x_max:
+                composed[-1] = replace(glyph, text=letter, y_min=min(glyph.y_min, accent.y_min))
+                continue
+        composed.append(glyph)
+    return composed
+
+
 def _is_visible(span: Mapping[str, Any]) -> bool:
     return bool(span["char_flags"] & _FILLED_OR_STROKED) and span["alpha"] > 0
 
 
 def _glyphs(span: Mapping[str, Any], direction: Sequence[float]) -> Iterator[Glyph]:
     size = span["size"]
-    is_level = abs(direction[1]) < _AXIS_TOLERANCE and direction[0] > 0
+    is_level = abs(direction[1]) < AXIS_TOLERANCE and direction[0] > 0
     for char in span["chars"]:
         text = _clean(char["c"])
         if not text:
@@ -163,86 +195,6 @@ def _clean(character: str) -> str:
     if category in {"Cc", "Cf"} and character not in _JOINERS:
         return ""
     return character
-
-
-def join_pieces(lines: Sequence[PdfLine]) -> list[PdfLine]:
-    """Put together what stands on one line and reads as one.
-
-    Args:
-        lines: in the order of the file.
-    """
-    joined: list[PdfLine] = []
-    for line in _stacked_turned(lines):
-        if joined and _continues(joined[-1], line):
-            joined[-1] = replace(joined[-1], glyphs=joined[-1].glyphs + line.glyphs)
-        else:
-            joined.append(line)
-    return [_in_reading_sequence(line) for line in joined]
-
-
-def _stacked_turned(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
-    """Make vertical what a horizontal font has stacked, one character over the other."""
-    start = 0
-    while start < len(lines):
-        stop = start + 1
-        while (
-            stop < len(lines)
-            and _is_single(lines[stop - 1])
-            and _is_single(lines[stop])
-            and _is_below(lines[stop - 1], lines[stop])
-        ):
-            stop += 1
-        for line in lines[start:stop]:
-            if stop - start >= _MIN_STACKED:
-                yield replace(line, direction=(0.0, 1.0), is_vertical=True)
-            else:
-                yield line
-        start = stop
-
-
-def _is_single(line: PdfLine) -> bool:
-    text = line.text.strip()
-    return len(text) == 1 and not is_spaced_script(text) and not line.is_vertical
-
-
-def _is_below(upper: PdfLine, lower: PdfLine) -> bool:
-    above, below = upper.box, lower.box
-    is_aligned = abs(above.x_min + above.x_max - below.x_min - below.x_max) < upper.size_pt
-    step = (below.y_min + below.y_max - above.y_min - above.y_max) / 2
-    return is_aligned and upper.size_pt / 2 < step < (1 + _MAX_PIECE_GAP / 2) * upper.size_pt
-
-
-def _continues(line: PdfLine, following: PdfLine) -> bool:
-    if line.is_visible != following.is_visible or line.direction != following.direction:
-        return False
-    if line.is_vertical and following.is_vertical:
-        return _overlap(line.box, following.box, is_level=False) and (
-            -line.size_pt / 2 < following.box.y_min - line.box.y_max < _MAX_PIECE_GAP * line.size_pt
-        )
-    if line.direction[0] < 1 - _AXIS_TOLERANCE or line.block != following.block:
-        return False
-    if not (is_right_to_left(line.text) or is_right_to_left(following.text)):
-        return False
-    apart = max(following.box.x_min - line.box.x_max, line.box.x_min - following.box.x_max)
-    return (
-        _overlap(line.box, following.box, is_level=True)
-        and apart < 2 * _MAX_PIECE_GAP * line.size_pt
-    )
-
-
-def _overlap(box: Box, other: Box, *, is_level: bool) -> bool:
-    """Whether two boxes share most of the smaller one's extent across the reading direction."""
-    if is_level:
-        shared = min(box.y_max, other.y_max) - max(box.y_min, other.y_min)
-        return shared > _MIN_PIECE_OVERLAP * min(box.height, other.height)
-    shared = min(box.x_max, other.x_max) - max(box.x_min, other.x_min)
-    return shared > _MIN_PIECE_OVERLAP * min(box.width, other.width)
-
-
-def _in_reading_sequence(line: PdfLine) -> PdfLine:
-    if line.is_vertical or not is_right_to_left(line.text):
-        return line
-    return replace(line, glyphs=tuple(reading_sequence(line.glyphs)))
 
 
 def to_text_line(line: PdfLine, *, zoom: float, width_px: int, height_px: int) -> TextLine | None:
@@ -271,7 +223,7 @@ def to_text_line(line: PdfLine, *, zoom: float, width_px: int, height_px: int) -
 def _quad(line: PdfLine, zoom: float, size_px: tuple[int, int]) -> Quad:
     """Return the line's quad; a ``ValueError`` when nothing of it is on the page."""
     cos, sin = line.direction
-    if min(abs(cos), abs(sin)) < _AXIS_TOLERANCE:
+    if min(abs(cos), abs(sin)) < AXIS_TOLERANCE:
         box = line.box
         x_max = max(box.x_max, box.x_min + _LEAST_SIDE_PT)
         y_max = max(box.y_max, box.y_min + _LEAST_SIDE_PT)

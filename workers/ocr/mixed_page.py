@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.geometry import Box, Quad
+from workers.ocr.geometry import Box, Quad, unturned_points
 from workers.ocr.layer_order import insert_blocks
 from workers.ocr.page_image import PageImage
 from workers.ocr.rendered_page import RenderedPage
@@ -41,11 +41,12 @@ def merge_recognized(page: RenderedPage, recognized: PageResult) -> PageResult:
 
     Args:
         page: on the route ``mixed``; its pixels are not needed any more.
-        recognized: of ``masked_crop``.
+        recognized: of ``masked_crop``; lines of one that was turned upright are turned back,
+            because what the page states says how it stands.
     """
     left, top, _, _ = _crop_box(page)
     stated = [word.box for line in page.layer.lines for word in line.words]
-    lines = [_moved(line, left, top) for line in recognized.lines]
+    lines = [_placed(line, recognized, page.rotation_deg, left, top) for line in recognized.lines]
     blocks = [
         kept
         for block in recognized.blocks
@@ -62,6 +63,7 @@ def merge_recognized(page: RenderedPage, recognized: PageResult) -> PageResult:
         recognized,
         width_px=page.width_px,
         height_px=page.height_px,
+        rotation_deg=page.rotation_deg,
         lines=layer.lines,
         blocks=layer.blocks,
         route="mixed",
@@ -93,22 +95,26 @@ def _paint_over(pixels: NDArray[np.uint8], box: Box) -> None:
     part[...] = np.median(edge, axis=0).astype(np.uint8)
 
 
-def _moved(line: TextLine, left: int, top: int) -> TextLine:
+def _placed(line: TextLine, crop: PageResult, rotation_deg: int, left: int, top: int) -> TextLine:
+    """Map a line of the recognized crop to its page."""
+
+    def on_page(points: NDArray[np.float32]) -> NDArray[np.float32]:
+        was = unturned_points(
+            points,
+            (crop.rotation_deg - rotation_deg) // 90,
+            width_px=crop.width_px,
+            height_px=crop.height_px,
+        )
+        return was + np.array([left, top], dtype=np.float32)
+
+    def box_on_page(box: Box) -> Box:
+        ends = on_page(np.array([(box.x_min, box.y_min), (box.x_max, box.y_max)], np.float32))
+        return Box(*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
+
     return replace(
         line,
-        quad=Quad(line.quad.corners + np.array([left, top], dtype=np.float32)),
-        words=tuple(
-            Word(
-                word.text,
-                Box(
-                    word.box.x_min + left,
-                    word.box.y_min + top,
-                    word.box.x_max + left,
-                    word.box.y_max + top,
-                ),
-            )
-            for word in line.words
-        ),
+        quad=Quad(on_page(line.quad.corners)),
+        words=tuple(Word(word.text, box_on_page(word.box)) for word in line.words),
     )
 
 

@@ -34,7 +34,7 @@ from workers.ocr.layer_evidence import (
 from workers.ocr.modes import Mode
 from workers.ocr.page_ink import INK_DPI, has_ink
 from workers.ocr.pdf_fonts import FontFacts, is_unmapped
-from workers.ocr.rendered_page import RenderedPage
+from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
 from workers.ocr.routing import RouteDecision, decide_early, decide_route, draws_text
 from workers.ocr.text_layer import MAX_LAYER_CHARACTERS, TextLayer
 
@@ -144,7 +144,7 @@ class PdfSource:
             frame = _frame(page, page_dpi)
             decision, layer = self._route(page, frame, mode)
             pixels = None
-            if decision.route in {"ocr", "mixed"}:
+            if decision.route in DRAWN_ROUTES:
                 pixels = _draw(page, page_dpi, pymupdf.csRGB)
                 if mode == "auto" and not has_ink(pixels):
                     decision, pixels = RouteDecision("blank", "no_ink"), None
@@ -209,8 +209,7 @@ class PdfSource:
         self, page: pymupdf.Page, drawn: Sequence[tuple[str, Box]]
     ) -> PageContents | None:
         """Read what the page says about itself; None when that is too much text."""
-        # From the page and not by Page.get_textpage, which would undo /Rotate.
-        text = pymupdf.TextPage(mupdf.FzStextPage(page.this, mupdf.FzStextOptions(_TEXT_FLAGS)))
+        text = _structured_text(page)
         if len(text.extractText()) > MAX_LAYER_CHARACTERS:
             return None
         return PageContents(
@@ -284,6 +283,18 @@ def _draw(page: pymupdf.Page, dpi: float, colorspace: pymupdf.Colorspace) -> NDA
     rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
     # A copy, since MuPDF frees the samples together with the pixmap.
     return rows[:, : pixmap.w * pixmap.n].reshape(pixmap.h, pixmap.w, pixmap.n).copy()
+
+
+def _structured_text(page: pymupdf.Page) -> pymupdf.TextPage:
+    """Return the text of the upright page, with what stands in form fields and annotations.
+
+    ``Page.get_textpage`` would undo /Rotate, and read the contents alone.
+    """
+    text = mupdf.FzStextPage(mupdf.FzRect(*page.rect))
+    device = mupdf.fz_new_stext_device(text, mupdf.FzStextOptions(_TEXT_FLAGS))
+    mupdf.fz_run_page(page.this, device, mupdf.FzMatrix(), mupdf.FzCookie())
+    mupdf.fz_close_device(device)
+    return pymupdf.TextPage(text)
 
 
 def _images(page: pymupdf.Page) -> list[DrawnImage]:

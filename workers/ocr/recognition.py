@@ -3,16 +3,21 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.bundle import RecognitionModel
+from workers.ocr.crop_cache import CropCache, crop_key
 from workers.ocr.ctc import decode_greedy, mean_confidence
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Session
 from workers.ocr.long_lines import LinePiece, PlacedCharacter, join_pieces, split_line
 from workers.ocr.width_buckets import bucket_width_px, minibatch_limit
+
+# Last axis of a graph that chooses the best class itself.
+_BEST_CLASS_AND_PROBABILITY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,71 @@ class _Unit:
     pixels: NDArray[np.uint8]
 
 
-_Reading = tuple[PlacedCharacter, ...] | InferenceError
+Reading = tuple[PlacedCharacter, ...] | InferenceError
+
+
+@dataclass(frozen=True, slots=True)
+class Minibatch:
+    """Inputs of one padded width that go through the model together.
+
+    Attributes:
+        positions: of the inputs among all of their plan.
+        units: the inputs.
+        width_px: to which all are padded; a function of each one alone.
+    """
+
+    positions: tuple[int, ...]
+    units: tuple[_Unit, ...]
+    width_px: int
+
+
+class RecognitionPlan:
+    """How crops go through the model, and what was read so far.
+
+    Minibatches may be read in any order and by any thread.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[bytes],
+        known: Sequence[RecognizedLine | None],
+        units: Sequence[_Unit],
+        minibatches: Sequence[Minibatch],
+    ) -> None:
+        """Make a plan of which nothing is read yet.
+
+        Args:
+            keys: of the crops; see ``crop_cache``.
+            known: for each crop what it says, None where it has to be read.
+            units: inputs of the crops that have to be read.
+            minibatches: of these inputs.
+        """
+        self.keys: Final = keys
+        self.known: Final = known
+        self._units = units
+        self._readings: list[Reading | None] = [None] * len(units)
+        self.minibatches: Final = tuple(minibatches)
+
+    def put(self, minibatch: Minibatch, readings: Sequence[Reading]) -> None:
+        """Keep what was read in a minibatch of this plan."""
+        for position, reading in zip(minibatch.positions, readings, strict=True):
+            self._readings[position] = reading
+
+    def lines(self) -> list[RecognizedLine | InferenceError]:
+        """Return for each crop, in the order given, what it says or why it could not be read.
+
+        Raises:
+            ValueError: a minibatch is not read yet.
+        """
+        parts: dict[int, list[tuple[LinePiece, Reading]]] = defaultdict(list)
+        for unit, reading in zip(self._units, self._readings, strict=True):
+            if reading is None:
+                raise ValueError("a minibatch of the plan is not read yet")
+            parts[unit.crop_index].append((unit.piece, reading))
+        return [
+            _join(parts[crop_index]) if line is None else line
+            for crop_index, line in enumerate(self.known)
+        ]
 
 
 class Recognizer:
@@ -68,7 +137,9 @@ class Recognizer:
         model: RecognitionModel,
         charset: Sequence[str],
         limits: RecognitionLimits,
+        cache: CropCache | None = None,
     ) -> None:
+        self._cache = CropCache(0) if cache is None else cache
         self._session = session
         self._model = model
         self._charset = charset
@@ -90,43 +161,74 @@ class Recognizer:
 
         A ``PoisonedContextError`` passes through: this process must end.
         """
+        plan = self.plan(crops)
+        for minibatch in plan.minibatches:
+            plan.put(minibatch, self.read(minibatch))
+        return self.lines(plan)
+
+    def plan(self, crops: Sequence[NDArray[np.uint8]]) -> RecognitionPlan:
+        """Split long crops, and put crops of one padded width together.
+
+        Args:
+            crops: each (crop height of the model, W, 3) uint8 RGB.
+        """
+        keys = [crop_key(crop) for crop in crops]
+        known = [self._known_line(key) for key in keys]
         units = [
             _Unit(crop_index, piece, crop[:, piece.span.start : piece.span.stop])
             for crop_index, crop in enumerate(crops)
+            if known[crop_index] is None
             for piece in split_line(crop, self._limits.buckets_px[-1])
         ]
-        readings = self._read_units(units)
-        parts: dict[int, list[tuple[LinePiece, _Reading]]] = defaultdict(list)
-        for unit, reading in zip(units, readings, strict=True):
-            parts[unit.crop_index].append((unit.piece, reading))
-        return [_join(parts[index]) for index in range(len(crops))]
+        return RecognitionPlan(keys, known, units, self._minibatches(units))
+
+    def lines(self, plan: RecognitionPlan) -> list[RecognizedLine | InferenceError]:
+        """Return for each crop of a plan what it says or why it could not be read.
+
+        A ``ValueError`` says that a minibatch of the plan is not read yet.
+        """
+        lines = plan.lines()
+        for crop_index, line in enumerate(lines):
+            if plan.known[crop_index] is None and isinstance(line, RecognizedLine):
+                self._cache.put(plan.keys[crop_index], line.characters)
+        return lines
+
+    def _known_line(self, key: bytes) -> RecognizedLine | None:
+        characters = self._cache.get(key)
+        return None if characters is None else RecognizedLine(characters)
+
+    def read(self, minibatch: Minibatch) -> list[Reading]:
+        """Read the inputs of a minibatch, halved until the one is found that cannot be read.
+
+        On a CPU several threads may do so at once. A ``PoisonedContextError`` passes through.
+        """
+        return self._read_halving(minibatch.units, minibatch.width_px)
 
     def warm_up(self) -> None:
         """Run once on an empty input; an ``InferenceError`` of the runtime passes through."""
         shape = (1, 3, self._model.crop_height_px, self._limits.buckets_px[0])
         self._session.run(np.zeros(shape, dtype=np.float32))
 
-    def _read_units(self, units: Sequence[_Unit]) -> list[_Reading]:
+    def _minibatches(self, units: Sequence[_Unit]) -> list[Minibatch]:
         positions_by_bucket: dict[int, list[int]] = defaultdict(list)
         for position, unit in enumerate(units):
             bucket = bucket_width_px(unit.pixels.shape[1], self._limits.buckets_px)
             positions_by_bucket[bucket].append(position)
-        readings: dict[int, _Reading] = {}
+        minibatches = []
         # All minibatches of one width before the next: a CUDA session keeps the plan of its last
-        # shape only.
-        for bucket, positions in sorted(positions_by_bucket.items()):
+        # shape only. The widest first: threads that share them then end together.
+        for bucket, positions in sorted(positions_by_bucket.items(), reverse=True):
             limit = minibatch_limit(
                 bucket,
                 rec_chunk_size=self._limits.rec_chunk_size,
                 max_px_columns=self._limits.max_minibatch_px_columns,
             )
             for first in range(0, len(positions), limit):
-                part = positions[first : first + limit]
-                outcomes = self._read_halving([units[position] for position in part], bucket)
-                readings.update(zip(part, outcomes, strict=True))
-        return [readings[position] for position in range(len(units))]
+                part = tuple(positions[first : first + limit])
+                minibatches.append(Minibatch(part, tuple(units[i] for i in part), bucket))
+        return minibatches
 
-    def _read_halving(self, minibatch: Sequence[_Unit], width_px: int) -> list[_Reading]:
+    def _read_halving(self, minibatch: Sequence[_Unit], width_px: int) -> list[Reading]:
         """Read a minibatch; on a failure its halves, at the same width so that no text changes.
 
         Raises:
@@ -145,7 +247,7 @@ class Recognizer:
             *self._read_halving(minibatch[middle:], width_px),
         ]
 
-    def _read_minibatch(self, minibatch: Sequence[_Unit], width_px: int) -> list[_Reading]:
+    def _read_minibatch(self, minibatch: Sequence[_Unit], width_px: int) -> list[Reading]:
         """Read crops of one bucket in one run.
 
         Raises:
@@ -158,19 +260,36 @@ class Recognizer:
             bgr = unit.pixels[:, :, ::-1].transpose(2, 0, 1)
             row[:, :, : bgr.shape[2]] = (bgr / np.float32(255) - self._model.mean) / self._model.std
         output = self._session.run(batch)
-        class_count = len(self._charset) + 1
-        if output.ndim != 3 or output.shape[::2] != (len(minibatch), class_count):  # noqa: PLR2004  (N, T, C)
-            raise InferenceError(f"the recognizer answered with the shape {output.shape}")
+        classes, confidences = self._best_classes(output, len(minibatch))
         return [
-            self._place(probabilities, unit.piece.span.start)
-            for probabilities, unit in zip(output, minibatch, strict=True)
+            self._place(classes[row], confidences[row], unit.piece.span.start)
+            for row, unit in enumerate(minibatch)
         ]
 
+    def _best_classes(
+        self, output: NDArray[np.float32], count: int
+    ) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
+        """Return the (N, T) best classes and their probabilities.
+
+        Args:
+            output: (N, T, C) probabilities, or (N, T, 2) where the graph chose the class.
+            count: N.
+
+        Raises:
+            InferenceError: the output has another shape.
+        """
+        if output.ndim == 3 and len(output) == count:  # noqa: PLR2004  (N, T, C)
+            if output.shape[2] == len(self._charset) + 1:
+                classes = output.argmax(axis=2)
+                best = np.take_along_axis(output, classes[..., np.newaxis], axis=2)[..., 0]
+                return classes, best
+            if output.shape[2] == _BEST_CLASS_AND_PROBABILITY:
+                return output[..., 0].astype(np.int64), output[..., 1]
+        raise InferenceError(f"the recognizer answered with the shape {output.shape}")
+
     def _place(
-        self, probabilities: NDArray[np.float32], start_px: int
+        self, classes: NDArray[np.integer], confidences: NDArray[np.float32], start_px: int
     ) -> tuple[PlacedCharacter, ...]:
-        classes = probabilities.argmax(axis=1)
-        confidences = np.take_along_axis(probabilities, classes[:, np.newaxis], axis=1)[:, 0]
         step_px = self._model.step_px
         return tuple(
             PlacedCharacter(
@@ -184,7 +303,7 @@ class Recognizer:
 
 
 def _join(
-    parts: Sequence[tuple[LinePiece, _Reading]],
+    parts: Sequence[tuple[LinePiece, Reading]],
 ) -> RecognizedLine | InferenceError:
     readings = []
     for _, reading in parts:

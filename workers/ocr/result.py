@@ -78,6 +78,8 @@ class PageResult:
         seconds: what the page took.
         route: how its text was had.
         route_reason: why on that route.
+        engine: runtime that recognized it, None where nothing was recognized.
+        precision: of that runtime's arithmetic.
     """
 
     page_index: int
@@ -93,6 +95,8 @@ class PageResult:
     seconds: StageSeconds = field(default_factory=StageSeconds)
     route: Route = "ocr"
     route_reason: RouteReason = "mode"
+    engine: str | None = None
+    precision: str | None = None
 
     @property
     def is_truncated(self) -> bool:
@@ -123,6 +127,8 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "state": "ok",
         "route": outcome.route,
         "route_reason": outcome.route_reason,
+        "engine": outcome.engine,
+        "precision": outcome.precision,
         "width_px": outcome.width_px,
         "height_px": outcome.height_px,
         "dpi": round(outcome.dpi, 2),

@@ -34,6 +34,8 @@ _Character = TypeVar("_Character", bound=Placed)
 
 def is_right_to_left(text: str) -> bool:
     """Whether most letters of a text are read from the right."""
+    if text.isascii():
+        return False
     classes = [unicodedata.bidirectional(character) for character in text]
     rightwards = sum(each == "L" for each in classes)
     return sum(each in _RIGHT_TO_LEFT for each in classes) > rightwards

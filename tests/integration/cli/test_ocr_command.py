@@ -84,7 +84,7 @@ def odd_folder(samples: Path, tmp_path: Path) -> Path:
     """Holds files whose names are in ASCII, in UTF-8 and in neither."""
     folder = tmp_path / "odd"
     folder.mkdir()
-    for name in (b"plain.png", "café.png".encode(), b"caf\xe9.png"):
+    for name in (b"plain.png", "é.png".encode(), b"\xe9.png"):
         shutil.copy(samples / "label.png", os.fsencode(folder) + b"/" + name)
     return folder
 
@@ -97,7 +97,7 @@ def test_a_file_name_that_is_no_utf8_is_read_like_the_others(
     names = {Path(json.loads(line)["file"]).name for line in done.stdout.splitlines()}
     results = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "out").iterdir()]
     assert done.returncode == 0, done.stderr
-    assert names == {"plain.png", "café.png", "caf\ufffd.png"}
+    assert names == {"plain.png", "é.png", "\ufffd.png"}
     assert {result["source"]["filename"] for result in results} == names
 
 
@@ -117,18 +117,26 @@ def test_names_that_the_output_cannot_hold_are_escaped(
     assert done.stdout.isascii()
     if options:
         names = {Path(json.loads(line)["file"]).name for line in done.stdout.splitlines()}
-        assert names == {"plain.png", "café.png", "caf\ufffd.png"}
+        assert names == {"plain.png", "é.png", "\ufffd.png"}
 
 
-def test_an_encrypted_file_is_read_with_its_password(samples: Path, tmp_path: Path) -> None:
-    done = run_pagefleet(*(
-        "ocr",
-        samples / "encrypted.pdf",
-        "-o",
-        tmp_path,
-        "--password",
-        SAMPLE_PASSWORD,
-    ))
+@pytest.mark.parametrize("way", ["file", "pipe", "environment", "argument"])
+def test_an_encrypted_file_is_read_with_its_password(
+    samples: Path, tmp_path: Path, way: str
+) -> None:
+    password_file = tmp_path / "password"
+    password_file.write_text(SAMPLE_PASSWORD + "\n")
+    options = {
+        "file": ["--password-file", str(password_file)],
+        "pipe": ["--password", "-"],
+        "environment": [],
+        "argument": ["--password", SAMPLE_PASSWORD],
+    }
+    done = run_pagefleet(
+        *("ocr", samples / "encrypted.pdf", "-o", tmp_path, *options[way]),
+        stdin=SAMPLE_PASSWORD + "\n" if way == "pipe" else "",
+        **({"PAGEFLEET_CLIENT_FILE_PASSWORD": SAMPLE_PASSWORD} if way == "environment" else {}),
+    )
 
     assert done.returncode == 0, done.stderr
     assert "Harbor Office" in json.loads((tmp_path / "encrypted.json").read_text())["full_text"]

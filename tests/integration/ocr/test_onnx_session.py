@@ -112,6 +112,81 @@ def test_a_session_survives_running_out_of_memory(bundle: ModelBundle) -> None:
     assert ended.stdout.strip() == f"out of memory (1, 8, {len(bundle.charset) + 1})"
 
 
+_LADDER_SCRIPT = """
+import sys
+from pathlib import Path
+import numpy as np
+from workers.ocr.bundle import load_bundle
+from workers.ocr.inference import OnnxSession
+from workers.ocr.memory_ladder import LadderSession
+from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.width_buckets import CPU_BUCKETS_PX
+
+bundle = load_bundle(Path(sys.argv[1]))
+crops = list(np.random.default_rng(3).integers(0, 255, (24, 48, 640, 3), dtype=np.uint8))
+limits = RecognitionLimits(24, 262_144, CPU_BUCKETS_PX)
+roomy = Recognizer(
+    OnnxSession(bundle.recognition_path), bundle.manifest.recognition, bundle.charset, limits
+)
+expected = [line.text for line in roomy.recognize(crops)]
+refused = []
+
+def open_tight():
+    return OnnxSession(bundle.recognition_path, cpu_arena_limit_bytes=180 << 20)
+
+class Counting:
+    def __init__(self, session):
+        self.session = session
+    def run(self, batch):
+        try:
+            return self.session.run(batch)
+        except Exception:
+            refused.append(len(batch))
+            raise
+
+session = Counting(LadderSession(open_tight))
+tight = Recognizer(session, bundle.manifest.recognition, bundle.charset, limits)
+print([line.text for line in tight.recognize(crops)] == expected, bool(refused))
+"""
+
+
+def test_the_texts_are_the_same_where_memory_is_really_short(bundle: ModelBundle) -> None:
+    ended = subprocess.run(  # noqa: S603  this interpreter on our own script
+        [sys.executable, "-c", _LADDER_SCRIPT, str(bundle.models_dir)],
+        cwd=CHECKOUT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+    assert ended.stdout.strip() == "True True"
+
+
+def test_a_session_runs_on_after_its_memory_was_given_back(bundle: ModelBundle) -> None:
+    session = OnnxSession(bundle.recognition_path)
+    batch = np.zeros((2, 3, 48, 320), dtype=np.float32)
+    before = session.run(batch)
+
+    session.shrink()
+
+    assert np.array_equal(session.run(batch), before)
+
+
+def test_a_prepared_recognizer_answers_with_the_same_classes(
+    bundle: ModelBundle, tmp_path: Path
+) -> None:
+    batch = np.random.default_rng(5).uniform(-1, 1, (3, 3, 48, 320)).astype(np.float32)
+    probabilities = OnnxSession(bundle.recognition_path).run(batch)
+
+    best = OnnxSession(bundle.recognition_path, preparation="best_class", cache_dir=tmp_path).run(
+        batch
+    )
+
+    assert np.array_equal(best[..., 0], probabilities.argmax(axis=2))
+    assert np.array_equal(best[..., 1], probabilities.max(axis=2))
+
+
 def test_what_the_runtime_is_said_to_compute_on_is_what_it_says_itself() -> None:
     has_provider = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
 

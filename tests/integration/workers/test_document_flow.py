@@ -16,6 +16,7 @@ from storage.errors import ObjectCorruptError, StorageUnavailableError
 from tests.support.engines import FailingEngine, ForgetfulEngine, NumberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.stores import RefusingObjectStore
+from tests.support.text_pdfs import PROSE, prose_page, write_lines
 from workers.ocr.errors import InferenceError
 from workers.recognize_chunk import ChunkOutcome
 
@@ -344,3 +345,36 @@ def test_the_result_does_not_depend_on_the_chunk_size(pipeline: Pipeline, chunk_
     assert pipeline.result(document_id)["full_text"] == "\f".join(
         f"page {number}" for number in range(1, 6)
     )
+
+
+@pytest.mark.parametrize("chunk_pages", [1, 2, 16])
+def test_each_page_takes_its_route_whatever_chunk_it_is_in(
+    pipeline: Pipeline, chunk_pages: int
+) -> None:
+    document, _ = prose_page()
+    document.new_page()
+    document.new_page().draw_circle((200, 200), 90)
+    write_lines(document.new_page(), ["the end"])
+    pipeline.chunk_pages = chunk_pages
+    document_id = pipeline.accept(document.tobytes(), media_type="application/pdf", mode="auto")
+
+    pipeline.finish(document_id)
+
+    assert [row.route for row in pipeline.pages(document_id)] == ["text", "blank", "ocr", "text"]
+    result = pipeline.result(document_id)
+    assert result["full_text"].split() == [*" ".join(PROSE).split(), "page", "3", "the", "end"]
+    assert [page["route_reason"] for page in result["pages"]] == [
+        "sound_layer",
+        "no_ink",
+        "no_layer",
+        "sound_layer",
+    ]
+
+
+def test_mode_text_recognizes_nothing(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(FIVE_PAGES, mode="text")
+
+    pipeline.finish(document_id)
+
+    assert {row.route for row in pipeline.pages(document_id)} == {"text"}
+    assert pipeline.result(document_id)["full_text"].strip() == ""

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tests.support.pdf_files import grey_pages, slow_page_pdf
+from tests.support.text_pdfs import PROSE, prose_page, save, write_lines
 from workers.ocr.errors import (
     EncryptedDocumentError,
     FileTooLargeError,
@@ -28,7 +29,8 @@ from workers.ocr.errors import (
 )
 from workers.ocr.formats import MediaType
 from workers.ocr.page_image import PageFailure
-from workers.ocr.rendered_page import RenderedPage
+from workers.ocr.pdf import PdfSource
+from workers.ocr.rendered_page import RenderedPage, page_to_json
 from workers.page_renderer import DocumentInfo, PageRenderer, RenderLimits
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
@@ -477,3 +479,46 @@ def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
     assert wait_for_end(child.pid, timeout_s=30)
     with pytest.raises(ChildOvertimeError):
         child.receive()
+
+
+def test_a_layer_is_the_same_as_without_a_child(renderer: PageRenderer, tmp_path: Path) -> None:
+    document, page = prose_page()
+    write_lines(page, ["\u65e5\u672c\u8a9e"], top_pt=400, fontname="japan")
+    path = save(document, tmp_path)
+    renderer.open(path)
+
+    received = renderer.render(0, dpi=200, mode="auto")
+
+    with PdfSource(path) as source:
+        read = source.render(0, dpi=200, max_pixels=4_000_000, mode="auto")
+    assert page_to_json(received)["layer"] == page_to_json(read)["layer"]
+    assert [line.text for line in received.layer.lines] == [*PROSE, "\u65e5\u672c\u8a9e"]
+
+
+def test_a_page_without_pixels_leaves_those_of_another_alone(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    document, _ = prose_page()
+    document.new_page().draw_circle((100, 100), 50)
+    path = save(document, tmp_path)
+    renderer.open(path)
+
+    pages = list(renderer.pages([1, 0], dpi=72, mode="auto"))
+
+    assert [page.decision.route for page in pages if isinstance(page, RenderedPage)] == [
+        "ocr",
+        "text",
+    ]
+    assert isinstance(pages[0], RenderedPage)
+    assert pages[0].pixels is not None
+    assert pages[0].pixels.min() < 255
+
+
+def test_a_page_asked_for_in_another_mode_is_asked_for_again(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    document, _ = prose_page()
+    renderer.open(save(document, tmp_path))
+    renderer.render(0, dpi=72, mode="auto")
+
+    assert renderer.render(0, dpi=72, mode="ocr").pixels is not None

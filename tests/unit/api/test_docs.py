@@ -1,13 +1,12 @@
-from pathlib import Path
-
 import pytest
 
 from api.errors import ERRORS
 from api.settings import ApiSettings
+from tests.support.guides import DOCS, table_rows
 from workers.settings import WorkerSettings
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
-ROWS = [line.split("|") for line in GUIDE.splitlines() if line.startswith("|")]
+GUIDE = (DOCS / "api.md").read_text(encoding="utf-8")
+ROWS = table_rows("api.md")
 
 
 @pytest.mark.parametrize("code", sorted(ERRORS))
@@ -17,7 +16,7 @@ def test_the_guide_names_every_error(code: str) -> None:
 
 @pytest.mark.parametrize("code", sorted(code for code in ERRORS if ERRORS[code].status))
 def test_the_guide_gives_every_error_its_status(code: str) -> None:
-    (status,) = {row[1].strip() for row in ROWS if f"`{code}`" in row[2]}
+    (status,) = {row[0] for row in ROWS if f"`{code}`" in row[1]}
 
     assert status == str(ERRORS[code].status)
 

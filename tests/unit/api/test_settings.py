@@ -35,9 +35,7 @@ def test_a_misspelt_setting_of_the_api_is_an_error(monkeypatch: pytest.MonkeyPat
         read_api_settings()
 
 
-@pytest.mark.parametrize(
-    "name", ["PAGEFLEET_CLIENT_API_URL", "PAGEFLEET_CLIENT_API_KEY", "PAGEFLEET_STACK_PORT"]
-)
+@pytest.mark.parametrize("name", ["PAGEFLEET_CLIENT_API_URL", "PAGEFLEET_CLIENT_API_KEY"])
 def test_a_setting_of_another_program_is_none_of_the_apis_business(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

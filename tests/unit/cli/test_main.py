@@ -59,6 +59,13 @@ def test_an_unknown_format_exits_with_2() -> None:
     assert "json, text" in result.stderr
 
 
+def test_an_unknown_mode_exits_with_2() -> None:
+    result = runner.invoke(app, ["ocr", "a.pdf", "--mode", "fast"])
+
+    assert result.exit_code == 2
+    assert "auto, ocr, text" in result.stderr
+
+
 def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["ocr", str(tmp_path)])
 
@@ -100,3 +107,11 @@ def test_a_home_that_cannot_be_made_is_an_error_of_up(
     assert result.exit_code == 1
     assert "PAGEFLEET_HOME" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["ocr", "status"])
+def test_help_does_not_recommend_secrets_as_arguments(command: str) -> None:
+    shown = runner.invoke(app, [command, "--help"], terminal_width=200).output
+
+    assert "'-' asks for the" in shown
+    assert "TEXT" not in next(line for line in shown.splitlines() if "'-' asks" in line)

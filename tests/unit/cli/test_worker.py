@@ -2,7 +2,8 @@ import sys
 
 import pytest
 
-from cli.worker import default_slots, worker_command
+from cli.errors import CommandError
+from cli.worker import check_cores, default_slots, worker_command
 from workers.settings import WorkerSettings
 
 
@@ -42,3 +43,19 @@ def test_queues_that_wait_more_than_they_compute_have_two_slots() -> None:
 
 def test_a_setting_stands_above_what_the_machine_has() -> None:
     assert default_slots(make_settings(slots=7), ["recognize"], gpu_count=2) == 7
+
+
+def test_slots_that_would_take_each_others_cores_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+
+    with pytest.raises(CommandError, match="3 slots with PAGEFLEET_OCR_THREADS=2"):
+        check_cores(make_settings(ocr_threads=2), ["recognize"], 3)
+
+
+def test_slots_within_the_cores_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+
+    check_cores(make_settings(ocr_threads=2), ["recognize"], 2)
+    check_cores(make_settings(ocr_threads=2), ["assemble"], 9)

@@ -1,9 +1,18 @@
 import os
+from pathlib import Path
 
+import pynvml
 import pytest
 from structlog.testing import capture_logs
 
-from workers.devices import Device, choose_device, pin, visible_gpus
+from workers.devices import (
+    Device,
+    choose_device,
+    count_cores,
+    gpu_memory_bytes,
+    pin,
+    visible_gpus,
+)
 from workers.ocr.errors import ProviderUnavailableError
 
 
@@ -90,3 +99,36 @@ def test_gpus_are_counted_as_cuda_counts_them(given: str | None, visible: list[s
 @pytest.mark.parametrize("given", [None, "0", "0,1", "GPU-8a41", "MIG-5"])
 def test_no_gpu_is_counted_without_a_driver(given: str | None) -> None:
     assert visible_gpus(given, []) == []
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("200000 100000", 2), ("max 100000", 4), ("50000 100000", 1), ("900000 100000", 4), ("", 4)],
+)
+def test_a_containers_quota_bounds_the_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, cores: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+    cpu_max = tmp_path / "cpu.max"
+    cpu_max.write_text(quota)
+
+    assert count_cores(cpu_max) == cores
+
+
+def test_without_a_quota_the_affinity_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 5, 7})
+
+    assert count_cores(tmp_path / "none") == 3
+
+
+def test_without_a_driver_no_gpus_memory_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setattr("pynvml.nvmlInit", raise_no_driver)
+
+    assert gpu_memory_bytes() is None
+
+
+def raise_no_driver() -> None:
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)

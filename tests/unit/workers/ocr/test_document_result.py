@@ -1,5 +1,5 @@
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
@@ -12,6 +12,7 @@ from workers.ocr.document_result import (
     document_json,
     full_text,
 )
+from workers.ocr.modes import Route, RouteReason
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import page_json
@@ -129,3 +130,11 @@ def undescribed(node: Any, path: str) -> list[str]:
 
 def test_every_field_of_the_schema_is_described() -> None:
     assert undescribed(SCHEMA, "") == []
+
+
+def test_the_schema_has_every_route_and_reason() -> None:
+    page = SCHEMA["$defs"]["page"]["properties"]
+
+    assert page["route"]["enum"] == list(get_args(Route))
+    assert page["route_reason"]["enum"] == list(get_args(RouteReason))
+    assert all(reason in page["route_reason"]["description"] for reason in get_args(RouteReason))

@@ -1,3 +1,5 @@
+import json
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +13,7 @@ from tests.support.fake_sessions import (
     gray_of,
     ink_bundle,
 )
+from workers.ocr.crop_cache import CacheCounts
 from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
 from workers.ocr.inference import Session
@@ -43,6 +46,38 @@ def read_one(ocr: OcrEngine, page: PageImage) -> PageResult | PageFailure:
 
 def text_of(outcome: PageResult | PageFailure) -> str:
     return page_text(page_json(outcome))
+
+
+def without_seconds(outcome: PageResult | PageFailure) -> str:
+    return json.dumps({**page_json(outcome), "seconds": None, "page_number": None})
+
+
+def work_thread_count() -> int:
+    return sum(thread.name.startswith("ocr-") for thread in threading.enumerate())
+
+
+class MeetingReader(InkReader):
+    """Answers only when several threads ask at once."""
+
+    def __init__(self, *, party_count: int) -> None:
+        super().__init__()
+        self._meeting = threading.Barrier(party_count, timeout=10)
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        self._meeting.wait()
+        return super().run(batch)
+
+
+class ThreadRecorder:
+    """Remembers which threads ran a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.threads: set[int] = set()
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        self.threads.add(threading.get_ident())
+        return self._session.run(batch)
 
 
 def test_a_page_is_read_from_the_top() -> None:
@@ -129,17 +164,84 @@ def test_lines_of_several_pages_are_read_together_on_a_gpu() -> None:
     assert [shape[0] for shape in reader.shapes] == [8]
 
 
-def test_pages_are_drawn_only_as_far_as_the_window() -> None:
+@pytest.mark.parametrize(("device", "threads", "limit"), [("cuda", 1, 32), ("cpu", 3, 5)])
+def test_pages_are_drawn_only_as_far_as_they_are_taken(
+    device: str, threads: int, limit: int
+) -> None:
     drawn = []
 
     def pages() -> Iterator[PageImage]:
-        for i in range(40):
+        for i in range(100):
             drawn.append(i)
             yield page_of("A", page_index=i)
 
-    next(engine(device="cuda").read_pages(pages()))
+    outcomes = engine(device=device, threads=threads).read_pages(pages())
+    most_ahead = max(len(drawn) - taken for taken, _ in enumerate(outcomes))
 
-    assert len(drawn) == 16
+    assert 0 < most_ahead <= limit
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_number_of_threads_changes_no_result(threads: int) -> None:
+    pages = [page_of(*"ABCDE"[: i % 6], page_index=i) for i in range(12)]
+
+    outcomes = list(engine(threads=threads).read_pages(pages))
+
+    assert [without_seconds(outcome) for outcome in outcomes] == [
+        without_seconds(read_one(engine(), page)) for page in pages
+    ]
+
+
+def test_cores_are_used_at_once() -> None:
+    reader = MeetingReader(party_count=3)
+
+    (result,) = engine(reader=reader, threads=3).read_pages([page_of("A", "B", "C")])
+
+    assert isinstance(result, PageResult)
+    assert len(result.lines) == 3
+
+
+def test_one_thread_owns_a_gpus_session() -> None:
+    reader, detector = ThreadRecorder(InkReader()), ThreadRecorder(InkDetector())
+    pages = [page_of("A", "B", page_index=i) for i in range(40)]
+
+    list(engine(detector, reader, device="cuda", threads=4).read_pages(pages))
+
+    assert len(reader.threads) == len(detector.threads) == 1
+    assert reader.threads != detector.threads
+
+
+def test_closing_stops_the_threads() -> None:
+    before = work_thread_count()
+    outcomes = engine(threads=3).read_pages(page_of("A", page_index=i) for i in range(50))
+    next(outcomes)
+    while_reading = work_thread_count()
+
+    outcomes.close()  # type: ignore[attr-defined]  a generator
+
+    assert while_reading == before + 3
+    assert work_thread_count() == before
+
+
+def test_an_error_of_the_page_source_passes_through() -> None:
+    before = work_thread_count()
+
+    def pages() -> Iterator[PageImage]:
+        yield page_of("A")
+        raise EOFError("no more pages")
+
+    with pytest.raises(EOFError, match="no more pages"):
+        list(engine(threads=2).read_pages(pages()))
+
+    assert work_thread_count() == before
+
+
+def test_many_failures_between_pages_hold_nothing_up() -> None:
+    failures = [PageFailure(i, "damaged", "…") for i in range(1, 60)]
+
+    outcomes = list(engine(device="cuda").read_pages([page_of("A"), *failures]))
+
+    assert outcomes[1:] == failures
 
 
 def test_the_limit_on_lines_is_kept_and_told() -> None:
@@ -245,6 +347,17 @@ def test_warming_up_runs_both_models() -> None:
 
     assert detector.shapes
     assert reader.shapes
+
+
+def test_a_page_that_comes_again_is_known_and_reads_the_same() -> None:
+    reader = InkReader()
+    ocr = engine(reader=reader)
+
+    first, again = ocr.read_pages([page_of("A", "B")]), ocr.read_pages([page_of("A", "B")])
+
+    assert [without_seconds(page) for page in first] == [without_seconds(page) for page in again]
+    assert len(reader.shapes) == 2
+    assert ocr.crop_cache_counts == CacheCounts(hits=2, misses=2)
 
 
 def test_the_engine_names_its_models() -> None:

@@ -16,6 +16,7 @@ from workers.ocr.geometry import (
     signed_area,
     sort_clockwise,
     unclipped_size,
+    unturned_points,
 )
 
 
@@ -166,3 +167,29 @@ def test_an_unclipped_rectangle_grows_by_the_same_distance_on_every_side(
     assume(distance > 0)
     assert grown_width - width == pytest.approx(2 * distance)
     assert grown_height - height == pytest.approx(2 * distance)
+
+
+@given(
+    turns=st.integers(-4, 8),
+    width=st.integers(2, 9),
+    height=st.integers(2, 9),
+    data=st.data(),
+)
+def test_a_pixel_of_a_turned_image_is_found_where_it_was(
+    turns: int, width: int, height: int, data: st.DataObject
+) -> None:
+    column = data.draw(st.integers(0, width - 1))
+    row = data.draw(st.integers(0, height - 1))
+    image = np.zeros((height, width), dtype=np.uint8)
+    image[row, column] = 1
+    turned = np.rot90(image, -turns)
+    (turned_row,), (turned_column,) = np.nonzero(turned)
+
+    was = unturned_points(
+        np.array([turned_column + 0.5, turned_row + 0.5]),
+        turns,
+        width_px=turned.shape[1],
+        height_px=turned.shape[0],
+    )
+
+    assert was.tolist() == [column + 0.5, row + 0.5]

@@ -1,9 +1,21 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
-from workers.ocr.inference import available_devices, inference_error
+from workers.ocr.errors import (
+    InferenceError,
+    OutOfMemoryError,
+    PoisonedContextError,
+    ProviderUnavailableError,
+)
+from workers.ocr.inference import (
+    DeviceMemory,
+    _open_session,
+    available_devices,
+    inference_error,
+    provider_options,
+)
 
 OUT_OF_MEMORY = [
     "Failed to allocate memory for requested buffer of size 3221225472",
@@ -79,3 +91,51 @@ def test_a_runtime_that_does_not_say_what_it_was_built_for_computes_on_the_cpu(
     tmp_path: Path,
 ) -> None:
     assert available_devices(tmp_path) == {"cpu"}
+
+
+TOO_LARGE = "Failed to allocate memory for requested buffer of size 99000000000000"
+
+
+def test_a_request_for_more_than_the_device_has_is_corruption() -> None:
+    error = inference_error(TOO_LARGE, memory_bytes=80_000_000_000)
+
+    assert type(error) is PoisonedContextError
+
+
+@pytest.mark.parametrize("memory_bytes", [None, 99_000_000_000_000])
+def test_a_request_that_the_device_could_hold_is_out_of_memory(memory_bytes: int | None) -> None:
+    assert type(inference_error(TOO_LARGE, memory_bytes=memory_bytes)) is OutOfMemoryError
+
+
+def test_a_gpu_session_has_its_part_of_the_memory() -> None:
+    memory = DeviceMemory(device_bytes=80_000, session_bytes=20_000)
+
+    assert provider_options("cuda", memory)["gpu_mem_limit"] == "20000"
+    assert "gpu_mem_limit" not in provider_options("cuda", None)
+    assert provider_options("cpu", memory) == {}
+
+
+class SilentlyFallenBack:
+    """What onnxruntime returns when a provider fails to start and it takes the CPU instead."""
+
+    def get_providers(self) -> list[str]:
+        return ["CPUExecutionProvider"]
+
+
+def test_a_silent_fallback_to_the_cpu_is_refused() -> None:
+    asked: dict[str, object] = {}
+
+    def session(*_: object, **arguments: object) -> SilentlyFallenBack:
+        asked.update(arguments)
+        return SilentlyFallenBack()
+
+    with pytest.raises(ProviderUnavailableError, match="asked for CUDAExecutionProvider"):
+        _open_session(
+            SimpleNamespace(InferenceSession=session),  # type: ignore[arg-type]  what it uses
+            b"",
+            None,
+            "cuda",
+            name="model.onnx",
+        )
+
+    assert asked["enable_fallback"] == 0

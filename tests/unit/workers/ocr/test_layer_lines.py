@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from workers.ocr.layer_lines import join_pieces, read_lines, to_text_line
+from workers.ocr.layer_lines import read_lines, to_text_line
+from workers.ocr.line_pieces import join_pieces
 from workers.ocr.result import TextLine
 
 SIZE = 10.0
@@ -182,3 +183,28 @@ def test_what_sticks_out_is_clipped() -> None:
 
     assert line.quad.box.x_max == 400
     assert line.words[0].box.x_max == 400
+
+
+def accented(*placed_texts: tuple[str, float]) -> Any:
+    """A line with each character at its own place, 5 pt wide."""
+    chars = [span(text, x, 50)["chars"][0] for text, x in placed_texts]
+    return raw([{**span("", 0, 0), "chars": chars}])
+
+
+def test_an_accent_set_over_a_letter_is_part_of_it() -> None:
+    values = accented(
+        ("M", 10), ("\u00a8", 15.2), ("u", 15), ("n", 20), ("\u00b4", 25.2), ("\u0131", 25)
+    )
+
+    (line,) = placed(values)
+
+    assert line.text == "M\u00fcn\u00ed"
+    assert [word.text for word in line.words] == ["M\u00fcn\u00ed"]
+
+
+def test_an_accent_beside_a_letter_stays_one() -> None:
+    assert texts(accented(("\u00a8", 10), ("u", 15))) == ["\u00a8u"]
+
+
+def test_an_accent_that_goes_with_no_letter_stays_one() -> None:
+    assert texts(accented(("\u00a8", 10), ("q", 10))) == ["\u00a8q"]

@@ -368,3 +368,30 @@ def test_mode_ocr_draws_every_page(tmp_path: Path) -> None:
     assert (page_routed.decision.route, page_routed.decision.reason) == ("ocr", "mode")
     assert page_routed.pixels is not None
     assert texts(page_routed) == []
+
+
+def test_what_stands_in_form_fields_is_text(tmp_path: Path) -> None:
+    document, page = prose_page()
+    field = pymupdf.Widget()
+    field.field_type, field.field_name = pymupdf.mupdf.PDF_WIDGET_TYPE_TEXT, "name"
+    field.rect, field.field_value = pymupdf.Rect(72, 400, 300, 430), "Ada Fenwick"
+    page.add_widget(field)
+
+    assert texts(routed(save(document, tmp_path))) == [*PROSE, "Ada Fenwick"]
+
+
+def test_a_page_of_two_columns_written_line_by_line_is_read_by_columns(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    for row in range(20):
+        for column in range(2):
+            text = f"column {column} has this in row {row} of its own text"
+            write_lines(page, [text], x_pt=60 + 260 * column, top_pt=80 + 15 * row, size_pt=11)
+
+    read = texts(routed(save(document, tmp_path)))
+
+    assert read == [
+        f"column {column} has this in row {row} of its own text"
+        for column in range(2)
+        for row in range(20)
+    ]

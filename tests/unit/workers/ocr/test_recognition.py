@@ -75,7 +75,7 @@ def test_minibatches_keep_to_the_limits_and_to_one_width() -> None:
     recognizer(session, rec_chunk_size=3, columns=2 * 1280).recognize(crops)
 
     assert [(shape[0], shape[3]) for shape in session.shapes] == [
-        (3, 320), (3, 320), (1, 320), (2, 1280), (1, 1280),
+        (2, 1280), (1, 1280), (3, 320), (3, 320), (1, 320),
     ]  # fmt: skip
 
 

@@ -78,11 +78,11 @@ def bad_line(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_nonsense_is_refused(values: Any) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         layer_from_json(values, **SIZE)
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [0, 0, 1e999, 9], [5, 0, 4, 9], [-1, 0, 4, 9]])
 def test_a_box_off_the_page_is_refused(values: list[float]) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         box_from_json(values, **SIZE)

@@ -1,0 +1,213 @@
+"""The detector and recognizer of one engine: which runtime and precision, and the check of both."""
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from workers.ocr import inference_openvino
+from workers.ocr.arithmetic_check import check_arithmetic
+from workers.ocr.bundle import ModelBundle
+from workers.ocr.crop_cache import CropCache
+from workers.ocr.detection import Detector
+from workers.ocr.engine_options import EngineName, EngineOptions
+from workers.ocr.errors import ArithmeticCheckError, ProviderUnavailableError
+from workers.ocr.graph_preparation import Preparation
+from workers.ocr.inference import DeviceMemory, OnnxSession, Session
+from workers.ocr.inference_openvino import OpenVinoSession, Precision
+from workers.ocr.memory_ladder import LadderSession, ShrinkableSession
+from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.watchdog import Watchdog, WatchedSession
+from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
+
+log = logging.getLogger(__name__)
+
+# On a CPU the arithmetic is the limit: measured on two cores, one thread, 1, 2, 4 and 8 crops of
+# 480 px together take 27, 29, 29 and 30 ms a crop. And onnxruntime's last bits differ between
+# minibatch sizes (up to 1.4e-6), so one size also keeps confidences the same to the byte.
+_CPU_MINIBATCH_CROPS: Final = 1
+# Of a slot's GPU memory. The largest input of detection, 1600 x 1600, holds about 1.5 GB of
+# activations; the largest minibatch of recognition, 262,144 columns, 2.5 GB in its last layer
+# alone, twice.
+_DETECTION_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """What computes: two of them may differ in the last digits, and rarely in a text."""
+
+    engine: EngineName
+    precision: Precision
+
+    @property
+    def version_suffix(self) -> str:
+        """What a model version ends with; nothing for the arithmetic of reference."""
+        return "" if self == _REFERENCE else f"+{self.engine}-{self.precision}"
+
+
+_REFERENCE: Final = Arithmetic("onnxruntime", "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineModels:
+    """The models, ready to run; ``arithmetic`` is None for sessions that somebody brought."""
+
+    detector: Detector
+    recognizer: Recognizer
+    orientation: Session | None
+    cache: CropCache
+    arithmetic: Arithmetic | None
+
+
+def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
+    """Load both models on the chosen engine, with the fastest arithmetic that reads a known page.
+
+    A precision that fails the check is refused, and the next one is tried, which is logged. The
+    last has nothing to fall back to: whether its models can read is for ``golden`` to say.
+
+    The errors of ``OnnxSession`` and ``OpenVinoSession`` pass through.
+    """
+    *lower, last = _candidates(options)
+    for arithmetic in lower:
+        models = _open(bundle, options, arithmetic)
+        try:
+            _check(models, bundle)
+        except ArithmeticCheckError as exc:
+            log.warning(
+                "precision refused",
+                extra={
+                    "engine": arithmetic.engine,
+                    "precision": arithmetic.precision,
+                    "reason": str(exc),
+                },
+            )
+            continue
+        return models
+    return _open(bundle, options, last)
+
+
+def brought_models(
+    bundle: ModelBundle,
+    options: EngineOptions,
+    sessions: tuple[Session, Session],
+    orientation: Session | None,
+) -> EngineModels:
+    """Put sessions of another runtime into both models.
+
+    Args:
+        bundle: what they run.
+        options: of the engine.
+        sessions: detection and recognition.
+        orientation: of pages, None to leave them as they are.
+    """
+    cache = CropCache(options.crop_cache_count)
+    watchdog = Watchdog(options.inference_timeout_s)
+    detection, recognition = (WatchedSession(session, watchdog) for session in sessions)
+    is_cpu = options.device == "cpu"
+    return EngineModels(
+        Detector(detection, bundle.manifest.detection),
+        Recognizer(
+            recognition,
+            bundle.manifest.recognition,
+            bundle.charset,
+            RecognitionLimits(
+                rec_chunk_size=_CPU_MINIBATCH_CROPS if is_cpu else options.rec_chunk_size,
+                max_minibatch_px_columns=options.max_minibatch_px_columns,
+                buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
+            ),
+            cache,
+        ),
+        orientation=None if orientation is None else WatchedSession(orientation, watchdog),
+        cache=cache,
+        arithmetic=None,
+    )
+
+
+def _candidates(options: EngineOptions) -> tuple[Arithmetic, ...]:
+    """Return what is tried, the fastest first.
+
+    Raises:
+        ProviderUnavailableError: the engine does not run on the device.
+    """
+    if options.engine == "openvino" and options.device == "cuda":
+        raise ProviderUnavailableError(
+            "OpenVINO runs on the CPU only; set PAGEFLEET_DEVICE=cpu, or PAGEFLEET_ENGINE=auto"
+        )
+    if options.engine == "openvino":
+        fp32 = Arithmetic("openvino", "fp32")
+        return (Arithmetic("openvino", "bf16"), fp32) if _has_bfloat16() else (fp32,)
+    # Beside CUDA the other runtime's threads would take the cores that feed the GPU.
+    is_considered = options.engine == "auto" and options.device == "cpu"
+    if is_considered and inference_openvino.is_installed() and _has_bfloat16():
+        return (Arithmetic("openvino", "bf16"), _REFERENCE)
+    return (_REFERENCE,)
+
+
+def _has_bfloat16() -> bool:
+    return inference_openvino.has_bfloat16()
+
+
+def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -> EngineModels:
+    if arithmetic.engine == "openvino":
+        openers = [
+            partial(_open_openvino, path, options, arithmetic.precision)
+            for path in (bundle.detection_path, bundle.recognition_path)
+        ]
+    else:
+        # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU numpy's
+        # argmax is faster than the runtime's, by 4 % of recognition.
+        choosing: Preparation = "best_class" if options.device == "cuda" else "plain"
+        openers = [
+            partial(_open_onnx, bundle.detection_path, options, _DETECTION_SHARE, "plain"),
+            partial(_open_onnx, bundle.recognition_path, options, 1 - _DETECTION_SHARE, choosing),
+        ]
+    detection, recognition = (LadderSession(opener) for opener in openers)
+    models = brought_models(
+        bundle, options, (detection, recognition), _open_orientation(bundle, options)
+    )
+    return replace(models, arithmetic=arithmetic)
+
+
+def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
+    """Open the small model, which decides much, with the arithmetic of reference."""
+    path = bundle.orientation_path
+    if path is None:
+        return None
+    return LadderSession(
+        lambda: OnnxSession(path, device=options.device, cache_dir=options.cache_dir)
+    )
+
+
+def _open_onnx(
+    path: Path, options: EngineOptions, share: float, preparation: Preparation
+) -> ShrinkableSession:
+    return OnnxSession(
+        path,
+        device=options.device,
+        memory=_memory(options, share),
+        preparation=preparation,
+        cache_dir=options.cache_dir,
+    )
+
+
+def _open_openvino(path: Path, options: EngineOptions, precision: Precision) -> ShrinkableSession:
+    return OpenVinoSession(
+        path, precision=precision, threads=options.threads, cache_dir=options.cache_dir
+    )
+
+
+def _memory(options: EngineOptions, share: float) -> DeviceMemory | None:
+    """Return a model's part of the slot's memory."""
+    if options.gpu_memory_bytes is None or options.slot_memory_bytes is None:
+        return None
+    return DeviceMemory(options.gpu_memory_bytes, int(options.slot_memory_bytes * share))
+
+
+def _check(models: EngineModels, bundle: ModelBundle) -> None:
+    check_arithmetic(
+        models.detector,
+        models.recognizer,
+        crop_height_px=bundle.manifest.recognition.crop_height_px,
+        charset=bundle.charset,
+    )
