@@ -63,7 +63,7 @@ def ours(setting: Setting) -> Contender:
     program = (
         *(sys.executable, "-m", "bench.programs.pagefleet"),
         *("--profile", setting.profile, "--route", setting.route, "--device", setting.device),
-        *("--threads", str(threads)),
+        *("--slots", str(setting.slots)),
     )
     how = "1 slot" if setting.slots == 1 else f"{setting.slots} slots"
     return Contender(

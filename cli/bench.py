@@ -146,9 +146,7 @@ def measure_memory(  # noqa: PLR0913 - each is an option
                     which, count, reading, on_pages=lambda done: observer.show(label, done, count)
                 )
 
-            record = curve_record(
-                curve(documents, pages), title=f"Memory over {pages} pages, profile {profile}"
-            )
+            record = curve_record(curve(documents, pages), title=f"Memory, profile {profile}")
             if long_document is not None:
                 peaks = (curve([long_document], count) for count in (short_pages, long_pages))
                 record["length"] = length_record(*peaks)

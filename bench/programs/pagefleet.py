@@ -23,26 +23,30 @@ from workers.settings import OcrSettings, read_settings
 
 
 def open_core(
-    *, profile: str, device: str, threads: int | None = None, slot: int = 0
+    *, profile: str, device: str, slots: int = 1, slot: int = 0, has_crop_cache: bool = True
 ) -> tuple[OcrEngine, PageRenderer]:
-    """Make engine and renderer as ``pagefleet ocr`` does.
+    """Make engine and renderer as a worker does.
 
     Args:
         profile: see ``workers.ocr.profiles``.
         device: ``auto``, ``cpu`` or ``cuda``.
-        threads: cores of this slot; None for what the settings say.
-        slot: GPUs are dealt out to slots in turn.
+        slots: processes that share the cores and the GPUs.
+        slot: which of them this is.
+        has_crop_cache: whether a crop that was read before is remembered. Not where the same pages
+            are read again to measure speed: an archive has no such luck.
     """
-    chosen_threads = {} if threads is None else {"ocr_threads": threads}
-    settings = read_settings(OcrSettings).model_copy(update={"profile": profile, **chosen_threads})
+    changed: dict[str, object] = {"profile": profile}
+    if not has_crop_cache:
+        changed["crop_cache_count"] = 0
+    settings = read_settings(OcrSettings).model_copy(update=changed)
     wanted = OcrSettings.model_validate({"device": device}).device
     chosen = devices.choose_device(wanted, slot=slot, gpu_count=devices.count_gpus())
     devices.pin(chosen)
-    return make_engine(settings, chosen), PageRenderer(render_limits(settings))
+    return make_engine(settings, chosen, slots=slots), PageRenderer(render_limits(settings))
 
 
 def open_reader(
-    *, profile: str, device: str, route: str, threads: int, slot: int
+    *, profile: str, device: str, route: str, slots: int, slot: int
 ) -> tuple[str, Reader]:
     """Load the models and say what runs.
 
@@ -53,7 +57,9 @@ def open_reader(
         options = OcrOptions.model_validate({"mode": route})
     except ValidationError as error:
         raise SystemExit(f"this version has no route {route!r}") from error
-    engine, renderer = open_core(profile=profile, device=device, threads=threads, slot=slot)
+    engine, renderer = open_core(
+        profile=profile, device=device, slots=slots, slot=slot, has_crop_cache=False
+    )
 
     reader = PageReader(engine)
 
@@ -102,7 +108,7 @@ if __name__ == "__main__":
     parser.add_argument("--profile", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--route", required=True)
-    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--slot", type=int, default=0)
     arguments = parser.parse_args()
     serve(
@@ -110,7 +116,7 @@ if __name__ == "__main__":
             profile=arguments.profile,
             device=arguments.device,
             route=arguments.route,
-            threads=arguments.threads,
+            slots=arguments.slots,
             slot=arguments.slot,
         )
     )
