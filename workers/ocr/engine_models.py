@@ -151,8 +151,21 @@ def _has_bfloat16() -> bool:
 def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -> EngineModels:
     if arithmetic.engine == "openvino":
         openers = [
-            partial(_open_openvino, path, options, arithmetic.precision)
-            for path in (bundle.detection_path, bundle.recognition_path)
+            # Every page may have a size of its own, crops have the few widths of their buckets.
+            partial(
+                _open_openvino,
+                bundle.detection_path,
+                options,
+                arithmetic.precision,
+                keeps_shapes=False,
+            ),
+            partial(
+                _open_openvino,
+                bundle.recognition_path,
+                options,
+                arithmetic.precision,
+                keeps_shapes=True,
+            ),
         ]
     else:
         # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU numpy's
@@ -191,9 +204,15 @@ def _open_onnx(
     )
 
 
-def _open_openvino(path: Path, options: EngineOptions, precision: Precision) -> ShrinkableSession:
+def _open_openvino(
+    path: Path, options: EngineOptions, precision: Precision, *, keeps_shapes: bool
+) -> ShrinkableSession:
     return OpenVinoSession(
-        path, precision=precision, threads=options.threads, cache_dir=options.cache_dir
+        path,
+        precision=precision,
+        threads=options.threads,
+        keeps_shapes=keeps_shapes,
+        cache_dir=options.cache_dir,
     )
 
 

@@ -52,6 +52,7 @@ class OpenVinoSession:
         *,
         precision: Precision,
         threads: int = 1,
+        keeps_shapes: bool = True,
         cache_dir: Path | None = None,
     ) -> None:
         """Load a model and prove that it runs with the precision that was asked for.
@@ -60,6 +61,8 @@ class OpenVinoSession:
             model_path: an ONNX file.
             precision: of the arithmetic; inputs and outputs are float32 with both.
             threads: that run it at once, a core each.
+            keeps_shapes: whether what was compiled for a shape of the input is kept for the next;
+                right where few shapes come again and again, else memory grows with every page.
             cache_dir: see ``graph_preparation.prepared_model``.
 
         Raises:
@@ -79,7 +82,9 @@ class OpenVinoSession:
                 " run `pagefleet models fetch`"
             ) from exc
         with _translated_errors():
-            compiled = core.compile_model(model, "CPU", _configuration(precision, threads))
+            compiled = core.compile_model(
+                model, "CPU", _configuration(precision, threads, keeps_shapes=keeps_shapes)
+            )
             sides = compiled.input(0).get_partial_shape()
             self._input_shape = [side.get_length() if side.is_static else None for side in sides]
             running = compiled.get_property("INFERENCE_PRECISION_HINT")
@@ -116,8 +121,9 @@ class OpenVinoSession:
                 self._requests.put(request.get_compiled_model().create_infer_request())
 
 
-def _configuration(precision: Precision, threads: int) -> dict[str, Any]:
+def _configuration(precision: Precision, threads: int, *, keeps_shapes: bool) -> dict[str, Any]:
     return {
+        **({} if keeps_shapes else {"CPU_RUNTIME_CACHE_CAPACITY": "0"}),
         "INFERENCE_PRECISION_HINT": _HINTS[precision],
         "NUM_STREAMS": threads,
         "INFERENCE_NUM_THREADS": threads,
