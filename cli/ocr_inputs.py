@@ -89,8 +89,11 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _may_be_document(path: Path) -> bool:
     try:
+        # Opening a pipe would wait for somebody who writes to it.
+        if not path.is_file():
+            return True  # refused with its reason when its turn comes
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
     except OSError:
-        return True  # refused with its reason when its turn comes
+        return True  # likewise
     return not head or sniff(head) is not None

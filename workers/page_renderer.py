@@ -4,6 +4,9 @@ The one way by which split, recognition and ``pagefleet ocr`` open a file. The c
 dangerous (``workers.render_child``); this module decides what its end means for page and document.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,12 +123,11 @@ class PageRenderer:
 
         Raises:
             DocumentError: one of its kinds, also where the file crashed its reader.
-            OSError: the file is not there or may not be read.
+            OSError: the file is not there, may not be read, or is no regular file.
             RenderChildError: the child cannot be started.
         """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
-        with path.open("rb"):
-            pass
+        _require_regular_file(path)
         self._document = None
         self._settle()
         opened = self._open_in_child(path.resolve(), password)
@@ -346,3 +348,15 @@ class PageRenderer:
         self._child = None
         self._is_open_in_child = False
         self._asked = None
+
+
+def _require_regular_file(path: Path) -> None:
+    """Refuse what cannot be opened, and what would wait for a writer or act when it is opened.
+
+    Raises:
+        OSError: it is not there, may not be read, or is a folder, pipe, socket or device.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "It is no regular file", str(path))
+    # Without waiting: it may have become a pipe meanwhile.
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

@@ -195,6 +195,22 @@ def test_a_file_that_is_not_there_is_the_callers_fault(
         renderer.open(tmp_path / "nothing.pdf")
 
 
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_what_is_no_regular_file_is_not_opened(
+    renderer: PageRenderer, tmp_path: Path, name: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    # Held open, so that a reader would not wait for ever.
+    descriptor = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(descriptor, grey_pages([10]))
+
+    with pytest.raises(OSError, match="no regular file"):
+        renderer.open(tmp_path / name)
+
+    os.close(descriptor)
+
+
 def test_a_relative_path_is_the_callers(
     renderer: PageRenderer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
