@@ -39,7 +39,7 @@ def find_inputs(named: Iterable[Path]) -> FoundInputs:
     files: list[InputFile] = []
     skipped: list[Path] = []
     for path in named:
-        if not path.is_dir():
+        if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
             files.append(InputFile(path))
             continue
         for found in _files_below(path):
@@ -89,8 +89,11 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _may_be_document(path: Path) -> bool:
     try:
+        # Opening a pipe would wait for somebody who writes to it.
+        if not path.is_file():
+            return True  # refused with its reason when its turn comes
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
     except OSError:
-        return True  # refused with its reason when its turn comes
+        return True  # likewise
     return not head or sniff(head) is not None

@@ -1,5 +1,6 @@
 """Reading one file after the other in this process, without any server."""
 
+import errno
 import hashlib
 import json
 import os
@@ -23,8 +24,9 @@ from workers.page_renderer import PageRenderer
 OutputFormat = Literal["json", "text"]
 SUFFIXES: dict[OutputFormat, str] = {"json": ".json", "text": ".txt"}
 
-# A file that cannot even be opened is no document yet, so its code is none of the error table.
+# What is no document yet, or cannot be stored here, has a code that is none of the error table.
 NOT_READABLE = "not_readable"
+NAME_TOO_LONG = "name_too_long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class FileReader:
 
         Raises:
             OcrError: the engine or the renderer cannot work, whatever the file.
+            OSError: the result cannot be written, whatever its name.
         """
         started = time.perf_counter()
         try:
@@ -104,7 +107,13 @@ class FileReader:
             return _refused(path, error.code, str(error), started)
         except OSError as error:
             return _refused(path, NOT_READABLE, error.strerror or str(error), started)
-        self._write(result, output)
+        try:
+            self._write(result, output)
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise  # a full or missing folder is all files' trouble
+            message = "The name of its result is too long. Give the file a shorter name."
+            return _refused(path, NAME_TOO_LONG, message, started)
         usage = result["usage"]
         return FileOutcome(
             path=path,
@@ -148,7 +157,8 @@ def write_whole(path: Path, content: str) -> None:
         OSError: the folder cannot be made or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    # A name of its own, since one made of the file's could be too long where that is not.
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".pagefleet-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(content)

@@ -4,6 +4,9 @@ The one way by which split, recognition and ``pagefleet ocr`` open a file. The c
 dangerous (``workers.render_child``); this module decides what its end means for page and document.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +94,10 @@ class PageRenderer:
 
     A context manager; the child ends with it. Not for two threads at once. A child that died or
     was killed is replaced at the next request, and the document opened again in the fresh one.
+
+    A child that dies over a page or a file need not have died of it: the kernel kills for want of
+    memory whom it likes. Both are tried once more in a fresh child before they are given up; the
+    child's own word that its memory limit is reached, and overtime, stand at once.
     """
 
     def __init__(self, limits: RenderLimits) -> None:
@@ -116,12 +123,11 @@ class PageRenderer:
 
         Raises:
             DocumentError: one of its kinds, also where the file crashed its reader.
-            OSError: the file is not there or may not be read.
+            OSError: the file is not there, may not be read, or is no regular file.
             RenderChildError: the child cannot be started.
         """
         # Here and not in the child: a missing file is the caller's fault, not the document's.
-        with path.open("rb"):
-            pass
+        _require_regular_file(path)
         self._document = None
         self._settle()
         opened = self._open_in_child(path.resolve(), password)
@@ -214,11 +220,35 @@ class PageRenderer:
 
         Raises:
             PageTimeoutError: its time is over.
-            PageCrashedError: the child died, ran out of memory, or answered nonsense.
+            PageCrashedError: the child ran out of memory; or it, and then a fresh one, died or
+                answered nonsense.
+            DocumentError: the fresh child cannot open the document any more.
+            RenderChildError: there is no fresh child.
         """
-        assert self._asked is not None  # noqa: S101 - render() has just asked, for the type checker
-        assert self._child is not None  # noqa: S101 - the same
-        page_index = self._asked[0]
+        asked = self._asked
+        assert asked is not None  # noqa: S101 - render() has just asked, for the type checker
+        try:
+            return self._receive_page(asked[0])
+        except ChildDiedError:
+            self._drop_child()
+        self._ask_for_page(*asked)
+        try:
+            return self._receive_page(asked[0])
+        except ChildDiedError as error:
+            self._drop_child()
+            raise PageCrashedError(
+                "The page crashed the program that renders it. Export or scan it again."
+            ) from error
+
+    def _receive_page(self, page_index: int) -> RenderedPage:
+        """Wait for a page once.
+
+        Raises:
+            PageError: what the child says of it.
+            PageTimeoutError: its time is over.
+            ChildDiedError: the child died, or answered nonsense.
+        """
+        assert self._child is not None  # noqa: S101 - it has been asked, for the type checker
         try:
             answer = self._child.receive()
             self._asked = None
@@ -231,11 +261,8 @@ class PageRenderer:
                 f"The page took longer than {self._limits.page_timeout_s:g} s to render. Simplify "
                 "the page, or raise the time limit."
             ) from error
-        except (ChildDiedError, ValueError) as error:
-            self._drop_child()
-            raise PageCrashedError(
-                "The page crashed the program that renders it. Export or scan it again."
-            ) from error
+        except ValueError as error:
+            raise ChildDiedError("its answer is no page") from error
 
     def _page_error(self, answer: dict[str, Any]) -> PageError:
         if answer["code"] == PageCrashedError.code:
@@ -257,14 +284,12 @@ class PageRenderer:
         self._asked = None
 
     def _open_in_child(self, path: Path, password: str | None) -> DocumentInfo:
-        child = self._running_child()
-        self._is_open_in_child = False
         try:
-            child.ask(
-                {"op": "open", "path": str(path), "password": password},
-                timeout_s=self._limits.open_timeout_s,
-            )
-            answer = child.receive()
+            try:
+                answer = self._opening_answer(path, password)
+            except ChildDiedError:
+                self._drop_child()
+                answer = self._opening_answer(path, password)
         except ChildOvertimeError as error:
             self._drop_child()
             raise UnreadableDocumentError(
@@ -280,6 +305,15 @@ class PageRenderer:
             raise self._document_error(answer["error"])
         self._is_open_in_child = True
         return DocumentInfo(MediaType(answer["ok"]["media_type"]), answer["ok"]["page_count"])
+
+    def _opening_answer(self, path: Path, password: str | None) -> dict[str, Any]:
+        child = self._running_child()
+        self._is_open_in_child = False
+        child.ask(
+            {"op": "open", "path": str(path), "password": password},
+            timeout_s=self._limits.open_timeout_s,
+        )
+        return child.receive()
 
     def _document_error(self, answer: dict[str, Any]) -> DocumentError:
         code, message = answer["code"], answer["message"]
@@ -314,3 +348,15 @@ class PageRenderer:
         self._child = None
         self._is_open_in_child = False
         self._asked = None
+
+
+def _require_regular_file(path: Path) -> None:
+    """Refuse what cannot be opened, and what would wait for a writer or act when it is opened.
+
+    Raises:
+        OSError: it is not there, may not be read, or is a folder, pipe, socket or device.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "It is no regular file", str(path))
+    # Without waiting: it may have become a pipe meanwhile.
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

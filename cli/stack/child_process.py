@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,7 +163,24 @@ def rotate_log(log_file: Path, *, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
     """Move a log that has grown past the limit aside, over the one moved before."""
     log_file.parent.mkdir(parents=True, exist_ok=True)
     if log_file.exists() and log_file.stat().st_size > limit_bytes:
-        log_file.replace(log_file.with_name(log_file.name + ".1"))
+        log_file.replace(_older(log_file))
+
+
+def cut_log(log_file: Path, *, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
+    """Empty a log that has grown past the limit while its program writes it; keep one copy.
+
+    What is written between copy and cut is lost. The program goes on at the start of the file, as
+    it has it open for appending.
+    """
+    try:
+        if log_file.stat().st_size <= limit_bytes:
+            return
+        # A full disk keeps no copy, and needs the cut all the more.
+        with suppress(OSError):
+            shutil.copyfile(log_file, _older(log_file))
+        os.truncate(log_file, 0)
+    except OSError:
+        return  # a log that was removed, or is nobody's to cut, is no reason to stop a stack
 
 
 def last_lines(log_file: Path, *, count: int = 15) -> str:
@@ -172,6 +190,10 @@ def last_lines(log_file: Path, *, count: int = 15) -> str:
     with log_file.open("rb") as log:
         log.seek(max(0, log_file.stat().st_size - 8192))
         return "\n".join(log.read().decode("utf-8", "replace").splitlines()[-count:])
+
+
+def _older(log_file: Path) -> Path:
+    return log_file.with_name(log_file.name + ".1")
 
 
 def _die_with_parent(signal_number: int) -> Callable[[], None] | None:

@@ -79,7 +79,11 @@ class Postgres(ChildServer):
         postgres_place.remove(self._folder)
 
     def _argv(self) -> Sequence[str]:
-        settings = [f"listen_addresses={LOOPBACK}", "unix_socket_directories="]
+        settings = [
+            *(f"listen_addresses={LOOPBACK}", "unix_socket_directories="),
+            # A failed statement holds values of callers, and so does the detail of its error.
+            *("log_min_error_statement=panic", "log_error_verbosity=terse"),
+        ]
         if not self._durable:
             settings.append("fsync=off")
         return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.stack.child_process import ChildCommand, ChildProcess, last_lines, rotate_log
+from cli.stack.child_process import ChildCommand, ChildProcess, cut_log, last_lines, rotate_log
 from cli.stack.errors import ServerStartError, raise_if_set
 from cli.stack.leash import Leash
 
@@ -111,6 +111,10 @@ class Program:
     def exit_code(self) -> int | None:
         """Return how it ended; None while it runs."""
         return self._running().exit_code()
+
+    def limit_log(self) -> None:
+        """Keep the log at a size that a disk bears, however long it runs."""
+        cut_log(self.log_file)
 
     def restart(self) -> None:
         """Run a program that died again, after killing what it left behind.

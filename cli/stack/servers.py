@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from cli.stack.child_process import ChildCommand, ChildProcess, last_lines, rotate_log
+from cli.stack.child_process import ChildCommand, ChildProcess, cut_log, last_lines, rotate_log
 from cli.stack.errors import ServerStartError, raise_if_set
 from cli.stack.folder_lock import FolderLock
 from cli.stack.leash import Leash
@@ -135,6 +135,10 @@ class ChildServer(ABC):
     def exit_code(self) -> int | None:
         """Return how the server ended; None while it runs."""
         return self._running().exit_code()
+
+    def limit_log(self) -> None:
+        """Keep the log at a size that a disk bears, however long the server runs."""
+        cut_log(self.log_file)
 
     def kill(self) -> None:
         """End the server as a crash would; ``restart`` brings it back."""

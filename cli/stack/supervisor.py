@@ -30,6 +30,9 @@ class Supervised(Protocol):
     def exit_code(self) -> int | None:
         """Return how it ended; None while it runs."""
 
+    def limit_log(self) -> None:
+        """Cut its log when that has grown too large."""
+
     def restart(self) -> None:
         """Run it again after it died."""
 
@@ -95,7 +98,7 @@ class Supervisor:
             self.look()
 
     def look(self) -> None:
-        """Look at each once, and restart those that are due."""
+        """Look at each once, keep its log small, and restart those that are due."""
         for group in self._groups:
             for watched in group:
                 self._look_at(watched)
@@ -111,6 +114,7 @@ class Supervisor:
                 self._report(f"{watched.supervised.name}: stopped")
 
     def _look_at(self, watched: _Watched) -> None:
+        watched.supervised.limit_log()
         exit_code = watched.supervised.exit_code()
         if exit_code is None:
             return

@@ -71,6 +71,24 @@ def test_files_that_cannot_be_read_are_named_and_the_others_go_on(
     assert [path.name for path in tmp_path.iterdir()] == ["label.json"]
 
 
+def test_a_name_that_is_too_long_for_a_result_costs_that_file(
+    samples: Path, tmp_path: Path
+) -> None:
+    fits, exceeds = "a" * 250 + ".png", "b" * 251 + ".png"  # with .json: 255 and 256 bytes
+    for name in (fits, exceeds):
+        shutil.copy(samples / "label.png", tmp_path / name)
+
+    done = run_pagefleet(
+        *("ocr", "--json", "-o", tmp_path / "out"),
+        *(tmp_path / exceeds, tmp_path / ("c" * 300), tmp_path / fits),
+    )
+
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    codes = [each["error"] and each["error"]["code"] for each in records]
+    assert codes == ["name_too_long", "not_readable", None], done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a" * 250 + ".json"]
+
+
 def test_a_failure_is_shown_with_what_to_do(samples: Path, tmp_path: Path) -> None:
     done = run_pagefleet("ocr", samples / "empty.pdf", "-o", tmp_path)
 

@@ -291,6 +291,19 @@ def test_a_wrong_password_opens_nothing(valkey: Valkey, postgres: Postgres) -> N
         psycopg.connect(postgres.url().replace(postgres.password, "wrong"))
 
 
+def test_the_log_of_the_database_holds_no_values_of_statements(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE TEMPORARY TABLE keys (key text PRIMARY KEY)")
+        connection.execute("INSERT INTO keys VALUES ('hush-1')")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute("INSERT INTO keys VALUES (%s)", ["hush-1"])
+
+    log = postgres.log_file.read_text("utf-8", "replace")
+    assert "duplicate key value" in log
+    assert "hush-1" not in log
+    assert "INSERT INTO keys" not in log
+
+
 def test_a_server_that_cannot_start_says_why(folder: Path, leash: Leash) -> None:
     server = Valkey(folder, leash=leash)
     (folder / "data" / "appendonlydir").mkdir(parents=True)

@@ -6,6 +6,8 @@ import select
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -193,6 +195,22 @@ def test_a_file_that_is_not_there_is_the_callers_fault(
         renderer.open(tmp_path / "nothing.pdf")
 
 
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_what_is_no_regular_file_is_not_opened(
+    renderer: PageRenderer, tmp_path: Path, name: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    # Held open, so that a reader would not wait for ever.
+    descriptor = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(descriptor, grey_pages([10]))
+
+    with pytest.raises(OSError, match="no regular file"):
+        renderer.open(tmp_path / name)
+
+    os.close(descriptor)
+
+
 def test_a_relative_path_is_the_callers(
     renderer: PageRenderer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,19 +298,64 @@ def test_a_page_that_was_ready_in_time_is_taken_late(tmp_path: Path) -> None:
         assert grey_of(next(pages)) == 20
 
 
-def test_a_child_killed_in_the_middle_of_a_page_costs_that_page(
+def test_a_child_killed_in_the_middle_of_a_page_costs_nothing(
     renderer: PageRenderer, tmp_path: Path
 ) -> None:
-    renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+    renderer.open(written(tmp_path, slow_page_pdf(levels=BRIEFLY_SLOW_LEVELS)))
     pages = renderer.pages(range(3), dpi=72)
     next(pages)
     os.kill(child_of(renderer), signal.SIGKILL)
 
-    failure = next(pages)
-
-    assert isinstance(failure, PageFailure)
-    assert (failure.page_index, failure.code) == (1, PageCrashedError.code)
+    assert grey_of(next(pages)) < 255
     assert grey_of(next(pages)) == 255
+
+
+def test_a_page_over_which_two_children_die_is_given_up(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    renderer.open(written(tmp_path, slow_page_pdf(levels=SLOW_LEVELS)))
+    killer = threading.Thread(target=kill_at_work, args=(renderer, 2), daemon=True)
+    killer.start()
+
+    with pytest.raises(PageCrashedError, match="crashed the program"):
+        renderer.render(1, dpi=72)
+
+    killer.join(timeout=10)
+    assert not killer.is_alive()  # It got at both.
+    assert grey_of(renderer.render(2, dpi=72)) == 255
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process has used in user mode."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+    return int(after_name.split()[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def kill_at_work(renderer: PageRenderer, count: int) -> None:
+    """Kill so many children of a renderer, each when it has worked on a page for a while."""
+    killed: set[int | None] = {None}
+    for _ in range(count):
+        while (pid := renderer.child_pid) in killed:
+            time.sleep(0.01)
+        assert pid is not None
+        started_s = cpu_s(pid)
+        # Far more than it takes to open the small document.
+        while cpu_s(pid) < started_s + 0.5:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        killed.add(pid)
+
+
+def test_a_child_killed_while_it_opens_a_file_costs_nothing(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    path = written(tmp_path, grey_pages([10]))
+    renderer.open(path)
+    child = child_of(renderer)
+    os.kill(child, signal.SIGSTOP)  # It hears nothing any more, and looks as if it worked.
+    threading.Timer(0.2, os.kill, (child, signal.SIGKILL)).start()
+
+    assert renderer.open(path).page_count == 1
 
 
 def test_a_child_killed_between_pages_costs_nothing(renderer: PageRenderer, tmp_path: Path) -> None:

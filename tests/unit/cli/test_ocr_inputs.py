@@ -1,8 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from cli.ocr_inputs import InputFile, find_inputs, output_paths
+from workers.ocr.formats import HEAD_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -71,6 +73,18 @@ def test_a_folder_is_searched_for_documents_by_content(archive: Path) -> None:
         "lost.pdf",
     ]
     assert found.skipped == (archive / "notes.txt",)
+
+
+def test_a_pipe_in_a_folder_is_not_opened_and_not_passed_over(archive: Path) -> None:
+    pipe = archive / "pipe.pdf"
+    os.mkfifo(pipe)
+    descriptor = os.open(pipe, os.O_RDWR)
+    os.write(descriptor, b"no document" * HEAD_BYTES)
+
+    found = find_inputs([archive])
+
+    os.close(descriptor)
+    assert pipe in [each.path for each in found.files]
 
 
 def test_files_of_a_folder_keep_their_way_below_it(archive: Path) -> None:

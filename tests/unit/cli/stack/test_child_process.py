@@ -9,6 +9,7 @@ import pytest
 from cli.stack.child_process import (
     ChildCommand,
     ChildProcess,
+    cut_log,
     last_lines,
     rotate_log,
     run_to_end,
@@ -50,6 +51,31 @@ def test_a_child_gets_the_given_environment_and_nothing_else(run: Run, log_file:
 
     assert child.wait(20) == 0
     assert log_file.read_text() == "['ONLY']\n"
+
+
+def test_a_log_past_the_limit_is_cut_while_its_program_writes(run: Run, log_file: Path) -> None:
+    child = run(
+        "import os, time\n"
+        "print('before', flush=True)\n"
+        "while os.stat('child.log').st_size: time.sleep(0.01)\n"
+        "print('after', flush=True)"
+    )
+    wait_until(lambda: log_file.read_text() == "before\n")
+
+    cut_log(log_file, limit_bytes=6)
+
+    assert child.wait(20) == 0
+    assert log_file.read_text() == "after\n"
+    assert log_file.with_name("child.log.1").read_text() == "before\n"
+
+
+def test_a_log_below_the_limit_is_not_cut(log_file: Path) -> None:
+    log_file.write_text("line\n")
+
+    cut_log(log_file, limit_bytes=5)
+    cut_log(log_file.with_name("missing.log"))
+
+    assert log_file.read_text() == "line\n"
 
 
 def test_output_is_appended_with_errors_in_their_place(run: Run, log_file: Path) -> None:

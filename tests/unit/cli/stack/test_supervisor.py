@@ -16,6 +16,7 @@ class RecordedProgram:
     code: int | None = None
     fails_to_start: int = 0
     starts: int = field(default=0, init=False)
+    log_looks: int = field(default=0, init=False)
 
     def start(self) -> None:
         self._begin("start")
@@ -26,6 +27,9 @@ class RecordedProgram:
 
     def exit_code(self) -> int | None:
         return self.code
+
+    def limit_log(self) -> None:
+        self.log_looks += 1
 
     def restart(self) -> None:
         self._begin("restart")
@@ -142,6 +146,15 @@ def test_a_program_that_dies_is_started_again_after_a_second(
     assert starts_before == 1
     assert program.starts == 2
     assert lines[-2:] == ["a: ended with -9, starts again in 1 s", "a: started again"]
+
+
+def test_the_log_of_what_runs_is_kept_small(supervisor: Supervisor, journal: list[str]) -> None:
+    program = RecordedProgram("a", journal)
+    supervisor.start([program])
+
+    supervisor.look()
+
+    assert program.log_looks == 1
 
 
 def test_the_pause_doubles_up_to_thirty_seconds(
