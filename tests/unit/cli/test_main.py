@@ -74,6 +74,15 @@ def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     assert "no documents were found" in result.stderr
 
 
+def test_what_a_folder_holds_besides_documents_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no document")
+
+    result = runner.invoke(app, ["ocr", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "notes.txt)" in result.stderr
+
+
 def test_status_without_an_api_says_how_to_start_one() -> None:
     result = runner.invoke(app, ["status"])
 
