@@ -15,11 +15,13 @@ class Capacity:
         asking_threads: run the operations that are plain functions, which ask the database.
         accepting_threads: complete uploads, with calls to storage and to the database.
         storage_threads: pass uploads and results on, and never ask the database.
+        uploads_per_tenant: at the same time; half of all, and at least one.
     """
 
     asking_threads: int
     accepting_threads: int
     storage_threads: int
+    uploads_per_tenant: int
 
     @property
     def database_connections(self) -> int:
@@ -43,4 +45,5 @@ def capacity_of(settings: ApiSettings) -> Capacity:
         asking_threads=2 * pool_size - _PROBES,
         accepting_threads=pool_size,
         storage_threads=settings.api_storage_threads,
+        uploads_per_tenant=(settings.api_max_uploads + 1) // 2,
     )

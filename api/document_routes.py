@@ -138,7 +138,7 @@ async def submit_document(
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
     afterwards.
     """
-    with services.upload_slot():
+    with services.upload_slot(ledger.tenant):
         acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
     headers = {"Location": view.links.self, "Retry-After": str(RETRY_AFTER_S)}

@@ -126,7 +126,10 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         499, "Client closed request", "The client went away before its request was complete."
     ),
     "too_many_uploads": ErrorKind(
-        503, "Too many uploads", "As many uploads as fit are running; try again in a moment.", 5
+        503,
+        "Too many uploads",
+        "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
+        5,
     ),
     "not_serving": ErrorKind(503, "Not serving", "A server that the API needs fails.", 5),
 }

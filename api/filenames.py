@@ -15,17 +15,26 @@ _DIRECTION_MARKS = frozenset(
 _UNSHOWABLE_CATEGORIES = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Not allowed, or of a meaning of their own, in the file names of some system.
 _RESERVED = frozenset('<>:"|?*')
+# Nothing to see: formatting characters and spaces of any width, and what its category calls
+# otherwise. Within a name they have their use, in Persian and in emoji for instance.
+_INVISIBLE_CATEGORIES = frozenset({"Cf", "Zs"})
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def safe_filename(sent: str) -> str:
     """Return the last component of a name as it can be stored and shown; never empty.
 
     Folders are dropped, whichever way they are written, and characters that cannot be shown
-    become ``_``. The result may be longer than ``MAX_LENGTH``; the caller refuses it then.
+    become ``_``; so do invisible ones in a name that has no others before its ending. The result
+    may be longer than ``MAX_LENGTH``; the caller refuses it then.
     """
     last = re.split(r"[/\\]", sent)[-1]
     shown = "".join("_" if _is_unshowable(character) else character for character in last)
-    return shown.strip(" .") or UNNAMED
+    kept = shown.strip(" .")
+    stem = kept.rpartition(".")[0] or kept
+    if all(map(_is_invisible, stem)):
+        kept = "".join("_" if _is_invisible(character) else character for character in kept)
+    return kept or UNNAMED
 
 
 def content_disposition(filename: str, *, extension: str) -> str:
@@ -52,3 +61,7 @@ def _is_unshowable(character: str) -> bool:
         or character in _RESERVED
         or unicodedata.category(character) in _UNSHOWABLE_CATEGORIES
     )
+
+
+def _is_invisible(character: str) -> bool:
+    return character in _BLANKS or unicodedata.category(character) in _INVISIBLE_CATEGORIES

@@ -1,5 +1,6 @@
 """What the operations work with, built once when the process starts."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -98,25 +99,35 @@ class Services:
         self.send_split = doors.send_split
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
-        self._uploads = 0  # changed in the event loop only
+        self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only
         capacity = capacity_of(settings)
         self._accepting_threads = CapacityLimiter(capacity.accepting_threads)
         self._storage_threads = CapacityLimiter(capacity.storage_threads)
 
     @contextmanager
-    def upload_slot(self) -> Iterator[None]:
+    def upload_slot(self, tenant: str) -> Iterator[None]:
         """Take one of the places for uploads, whose buffers have to fit into memory.
 
+        One tenant gets half of them at most, so that one with many slow uploads does not shut out
+        the others.
+
         Raises:
-            ApiError: all are taken; waiting would only hide that from the client.
+            ApiError: all are taken, or all of the tenant's; waiting would only hide that from the
+                client.
         """
-        if self._uploads >= self.settings.api_max_uploads:
+        capacity = capacity_of(self.settings)
+        if (
+            self._uploads.total() >= self.settings.api_max_uploads
+            or self._uploads[tenant] >= capacity.uploads_per_tenant
+        ):
             raise ApiError("too_many_uploads")
-        self._uploads += 1
+        self._uploads[tenant] += 1
         try:
             yield
         finally:
-            self._uploads -= 1
+            self._uploads[tenant] -= 1
+            if not self._uploads[tenant]:
+                del self._uploads[tenant]
 
     async def in_storage_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs

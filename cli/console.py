@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import unicodedata
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from cli.errors import CommandError
+
+_CONTROL_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
+_EMBEDDINGS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 class _LastingConsole(Console):
@@ -39,9 +43,25 @@ def set_up_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def shown(path: Path | str) -> str:
-    """Return a file's name for people and JSON; a byte in it that is no UTF-8 becomes U+FFFD."""
+def as_text(path: Path | str) -> str:
+    """Return a file's name for JSON; a byte in it that is no UTF-8 becomes U+FFFD."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def shown(path: Path | str) -> str:
+    """Return a file's name for people; U+FFFD stands for what a terminal would act upon.
+
+    That is bytes that are no UTF-8, and characters that control the terminal, end the line or turn
+    its direction.
+    """
+    return "".join("\ufffd" if _is_control(character) else character for character in as_text(path))
+
+
+def _is_control(character: str) -> bool:
+    return (
+        unicodedata.category(character) in _CONTROL_CATEGORIES
+        or unicodedata.bidirectional(character) in _EMBEDDINGS
+    )
 
 
 def output() -> Console:
@@ -93,7 +113,8 @@ def quiet_logs() -> None:
 def report_error(error: CommandError) -> None:
     """Show why a command ended, and the remedy."""
     console = notices()
-    # File names and server answers may hold what rich takes for markup.
-    console.print(f"[red]error:[/red] {escape(error.message)}")
+    # File names and server answers may hold what rich takes for markup, and a terminal for more.
+    message = "\n".join(map(shown, error.message.split("\n")))
+    console.print(f"[red]error:[/red] {escape(message)}")
     if error.remedy:
         console.print(f"  {escape(error.remedy)}")

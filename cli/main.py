@@ -49,7 +49,7 @@ app = typer.Typer(
 
 
 def run() -> None:
-    """Run the command line; the entry point of the ``pagefleet`` script."""
+    """Run the command line; ``cli.__main__`` calls it."""
     set_up_streams()
     app(prog_name="pagefleet")
 

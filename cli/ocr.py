@@ -176,10 +176,10 @@ def _summary(outcome: "FileOutcome") -> str:
 
 def _report_skipped(found: "FoundInputs") -> None:
     if found.skipped:
-        shown = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
+        names = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
         more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
         notices().print(
-            f"skipped, no documents by their content: {len(found.skipped)} ({shown}{more})",
+            f"skipped, no documents by their content: {len(found.skipped)} ({names}{more})",
             markup=False,
         )
     if not found.files:

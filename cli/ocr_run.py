@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
-from cli.console import shown
+from cli.console import as_text
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
@@ -59,8 +59,8 @@ class FileOutcome:
         """Return the outcome for ``--json``."""
         error = {"code": self.error_code, "message": self.error_message}
         return {
-            "file": shown(self.path),
-            "output": None if self.output is None else shown(self.output),
+            "file": as_text(self.path),
+            "output": None if self.output is None else as_text(self.output),
             "state": self.state,
             "pages": self.pages,
             "pages_failed": self.pages_failed,
@@ -137,7 +137,9 @@ class FileReader:
             map(page_json, pages),
             # The same file has the same id, wherever it lies.
             document_id=str(uuid5(NAMESPACE_URL, f"sha256:{sha256}")),
-            source=DocumentSource(shown(path.name), sha256, opened.media_type, path.stat().st_size),
+            source=DocumentSource(
+                as_text(path.name), sha256, opened.media_type, path.stat().st_size
+            ),
             model_version=self._reader.model_version,
             options=options.model_dump(mode="json"),
         )

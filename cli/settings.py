@@ -1,6 +1,7 @@
 """The one place where the command line reads its environment."""
 
 import os
+import re
 from typing import TypeVar
 
 from pydantic import Field, SecretStr, field_validator
@@ -10,10 +11,14 @@ from cli.stack.state import read_stack
 from workers.settings import (
     FOREIGN_PREFIXES,
     CheckedSettings,
+    DatabaseUrl,
     SettingsError,
     home_dir,
     read_settings,
 )
+
+# What a header carries; whether it is a key is the API's to say.
+_KEY_CHARACTERS = re.compile(r"[!-~]+")
 
 S = TypeVar("S", bound=CheckedSettings)
 
@@ -36,7 +41,7 @@ class ClientSettings(CheckedSettings):
 class DatabaseSettings(CheckedSettings):
     """What ``migrate`` and ``keys`` need: one server of all."""
 
-    database_url: SecretStr = Field(
+    database_url: DatabaseUrl = Field(
         description="Postgres, as `postgresql://user:password@host:port/database`"
     )
 
@@ -106,11 +111,17 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     A stack's key goes to that stack only: with another address it is not looked at.
 
     Raises:
-        CommandError: the settings are wrong.
+        CommandError: the settings are wrong, or the key is none.
     """
     settings = load_settings(ClientSettings)
     secret = settings.client_api_key
     key = api_key or (secret.get_secret_value() if secret else None)
+    if key is not None and not _KEY_CHARACTERS.fullmatch(key):
+        raise CommandError(
+            "the API key holds a space or another character that no key has",
+            "Copy it again as `pagefleet keys create` printed it.",
+            exit_code=EXIT_USAGE,
+        )
     address = api_url or settings.client_api_url
     if address is not None:
         return address, key

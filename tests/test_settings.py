@@ -20,6 +20,14 @@ REQUIRED = {
     "PAGEFLEET_S3_BUCKET": "pagefleet",
 }
 
+DATABASE_URLS = [
+    "postgres://h/d",
+    "postgresql://h",
+    "postgresql+psycopg://u:a/b?c#d[e@h:5432/d?sslmode=require",
+    "postgresql://u@[::1]:5432/d",
+    "postgresql:///d?host=/run/postgresql",
+]
+
 DEFAULTS: dict[str, Any] = {
     "profile": "balanced",
     "device": "auto",
@@ -98,6 +106,15 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name, value in REQUIRED.items():
         monkeypatch.setenv(name, value)
     return monkeypatch
+
+
+@pytest.mark.parametrize("url", DATABASE_URLS)
+def test_every_form_of_a_database_address_is_taken(
+    environment: pytest.MonkeyPatch, url: str
+) -> None:
+    environment.setenv("PAGEFLEET_DATABASE_URL", url)
+
+    assert read_settings(WorkerSettings).database_url.get_secret_value() == url
 
 
 @pytest.mark.parametrize("name", sorted(DEFAULTS))

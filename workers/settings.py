@@ -5,6 +5,7 @@ only composition roots (``workers.runtime``, ``cli``, ``api``) read settings.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -23,6 +24,25 @@ FOREIGN_PREFIXES = (
     "PAGEFLEET_CLIENT_",
     "PAGEFLEET_FLOWER_",
 )
+
+
+# An address that SQLAlchemy or psycopg cannot parse would be in their message, with its password.
+_DATABASE_URL = re.compile(
+    r"(postgres|postgresql|postgresql\+psycopg)://([^@]*@)?"
+    r"(\[[^/\]]*\]|[^/:?]*)(:[0-9]+)?(/[^?]*)?(\?.*)?"
+)
+
+
+def _check_database_url(value: SecretStr) -> SecretStr:
+    if not _DATABASE_URL.fullmatch(value.get_secret_value()):
+        raise ValueError(
+            "must be an address of Postgres, as postgresql://user:password@host:port/database; "
+            "what has a meaning in it, as @ and /, is written as %40 and %2F in a password"
+        )
+    return value
+
+
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database_url)]
 
 
 class SettingsError(Exception):
@@ -165,7 +185,7 @@ class OcrSettings(FolderSettings):
 class WorkerSettings(OcrSettings):
     """What a worker, the sweep and the API's dispatch need."""
 
-    database_url: SecretStr = Field(
+    database_url: DatabaseUrl = Field(
         description="Postgres, as `postgresql://user:password@host:port/database`"
     )
     redis_url: SecretStr = Field(

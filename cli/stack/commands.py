@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +26,7 @@ from workers.settings import home_dir
 _START_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 90.0
 _POLL_S = 0.1
+_LAST_WORDS_BYTES = 16 * 1024
 
 
 def up(
@@ -67,12 +68,14 @@ def start_detached(home: Path) -> StackState:
 
     Raises:
         CommandError: a stack of this home runs, or this one does not start.
+        OSError: it could not even say why it does not: its log cannot be written.
     """
     running = running_pid(home)
     if running is not None:
         raise _already_running(FolderLockedError(home, running))
     log_file = logs_folder(home) / "up.log"
     rotate_log(log_file)
+    _require_room(log_file)
     with log_file.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", "up"],
@@ -92,9 +95,23 @@ def start_detached(home: Path) -> StackState:
             exit_code = process.wait(_POLL_S)
         except subprocess.TimeoutExpired:
             continue
+        _require_room(log_file)
         raise CommandError(f"the stack ended with {exit_code}:\n{last_lines(log_file)}")
     process.terminate()
     raise CommandError(f"the stack does not serve yet:\n{last_lines(log_file)}")
+
+
+def _require_room(log_file: Path) -> None:
+    """Raise ``OSError`` where a log has no room for the lines that say why a stack ended."""
+    with log_file.open("ab", buffering=0) as log:
+        size_bytes = log.tell()
+        missing_bytes = _LAST_WORDS_BYTES
+        try:
+            while missing_bytes:
+                missing_bytes -= log.write(bytes(missing_bytes))
+        finally:
+            with suppress(OSError):
+                log.truncate(size_bytes)
 
 
 def stop_stack(home: Path) -> bool:

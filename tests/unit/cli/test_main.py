@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from tests.support.commands import run_pagefleet
 
 runner = CliRunner()
 
@@ -73,6 +74,15 @@ def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     assert "no documents were found" in result.stderr
 
 
+def test_what_a_folder_holds_besides_documents_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no document")
+
+    result = runner.invoke(app, ["ocr", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "notes.txt)" in result.stderr
+
+
 def test_status_without_an_api_says_how_to_start_one() -> None:
     result = runner.invoke(app, ["status"])
 
@@ -87,6 +97,56 @@ def test_status_of_something_that_is_no_id_exits_with_2(monkeypatch: pytest.Monk
 
     assert result.exit_code == 2
     assert "'latest' is no id" in result.stderr
+
+
+def test_a_key_that_no_header_carries_exits_with_2() -> None:
+    result = runner.invoke(app, ["status", "--api-url", "http://127.0.0.1:9", "--api-key", "pf_é"])
+
+    assert result.exit_code == 2
+    assert "the API key holds" in result.stderr
+    assert "pf_" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:SECRETPW",
+        "postgresql://u:p@SECRETPW:port/d",
+        "mysql://u:SECRETPW@h/d",
+        "SECRETPW",
+        "postgresql://u:p@h:5432x/SECRETPW",
+    ],
+)
+def test_a_database_address_that_is_none_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_DATABASE_URL", url)
+
+    result = runner.invoke(app, ["migrate"])
+
+    assert result.exit_code == 2
+    assert "PAGEFLEET_DATABASE_URL: Value error, must be an address of Postgres" in result.stderr
+    assert "SECRETPW" not in result.output + result.stderr + str(result.exception)
+
+
+INTERRUPT_AN_IMPORT = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "typer":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+def test_ctrl_c_before_the_commands_are_imported_exits_with_130(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT_AN_IMPORT)
+
+    done = run_pagefleet("--help", PYTHONPATH=str(tmp_path))
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_an_api_that_does_not_answer_exits_with_1() -> None:
