@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -38,6 +38,8 @@ _PLAUSIBLE_DPI: Final = (50.0, 1200.0)
 # well without a blurring resampling.
 _MAX_ASPECT_ERROR: Final = 1.05
 _JPEG_REDUCTIONS: Final = (2, 4, 8)
+# libwebp takes the memory for the whole canvas with the header, so Pillow looks at the size before.
+_MAX_WEBP_PIXELS: Final = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 # Named, instead of Image.open: that one also loads plugins by the file's name, and has a pixel cap
 # of its own, which comes before a JPEG can be asked for less.
@@ -82,7 +84,8 @@ class RasterSource:
         self.media_type = media_type
         self._path = path
         with _translated(UnreadableDocumentError, "The image's header is damaged. Scan it again."):
-            with self._open():
+            # Too large is the page and not the document, and is said when it is asked for.
+            with suppress(PageTooLargeError), self._open():
                 pass
             self.page_count = self._count_pages(max_pages)
 
@@ -93,7 +96,22 @@ class RasterSource:
         """Nothing stays open between pages."""
 
     def _open(self) -> ImageFile.ImageFile:
-        return _READERS[self.media_type](self._path)
+        """Read the headers.
+
+        Raises:
+            PageTooLargeError: a WebP of more pixels than Pillow opens.
+        """
+        # A text or color profile of a PNG that unpacks to more than 1 MiB is an error to Pillow,
+        # and with this one it is left out. The picture is decoded later, with all errors.
+        ImageFile.LOAD_TRUNCATED_IMAGES = self.media_type is MediaType.PNG
+        try:
+            return _READERS[self.media_type](self._path)
+        except Image.DecompressionBombError as error:
+            raise PageTooLargeError(
+                f"The image has more than {_MAX_WEBP_PIXELS} pixels. Scan it at a lower resolution."
+            ) from error
+        finally:
+            ImageFile.LOAD_TRUNCATED_IMAGES = False
 
     def _count_pages(self, max_pages: int) -> int:
         if self.media_type is not MediaType.TIFF:

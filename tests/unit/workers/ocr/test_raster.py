@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import ExifTags, Image, ImageDraw, TiffImagePlugin
+from PIL import ExifTags, Image, ImageDraw, PngImagePlugin, TiffImagePlugin
 
 from workers.ocr.errors import DamagedPageError, PageTooLargeError, UnreadableDocumentError
 from workers.ocr.formats import MediaType, sniff
@@ -244,6 +244,33 @@ def test_a_png_that_claims_a_huge_size_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(PageTooLargeError):
         rendered(path)
+
+
+def test_a_webp_of_the_largest_size_is_refused_as_a_page(tmp_path: Path) -> None:
+    path = saved(tmp_path, left_half_black(), "WEBP", lossless=True)
+    content = bytearray(path.read_bytes())
+    assert content[12:16] == b"VP8L"
+    # Width and height less one in 14 bits each, then whether there is transparency, and a version.
+    content[21:25] = (16_382 | 16_382 << 14).to_bytes(4, "little")
+    path.write_bytes(content)
+
+    with opened(path) as source, pytest.raises(PageTooLargeError):
+        source.render(0, dpi=300, max_pixels=MAX_PIXELS)
+
+
+@pytest.mark.parametrize("chunk", ["zTXt", "iTXt", "iCCP"])
+def test_what_a_png_says_besides_its_picture_may_be_of_any_size(tmp_path: Path, chunk: str) -> None:
+    bomb = "a" * 2**21
+    text = PngImagePlugin.PngInfo()
+    if chunk == "zTXt":
+        text.add_text("Comment", bomb, zip=True)
+    elif chunk == "iTXt":
+        text.add_itxt("Comment", bomb, zip=True)
+    profile = {"icc_profile": bomb.encode()} if chunk == "iCCP" else {}
+    path = saved(tmp_path, left_half_black(), "PNG", pnginfo=text, **profile)
+    assert chunk.encode() in path.read_bytes()
+
+    assert rendered(path).pixels[0, 0, 0] == 0
 
 
 @pytest.mark.parametrize(("max_pixels", "reduction"), [(250_000, 2), (249_999, 4), (15_625, 8)])
