@@ -42,8 +42,9 @@ def create_key(
 
 
 def _database_url() -> str:
-    from cli.settings import DatabaseSettings, load_settings
+    from cli.settings import DatabaseSettings, adopt_running_stack, load_settings
 
+    adopt_running_stack()
     return load_settings(DatabaseSettings).database_url.get_secret_value()
 
 

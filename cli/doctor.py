@@ -36,12 +36,13 @@ def doctor(
 def examine() -> Iterator["Finding"]:
     """Yield all findings; servers are looked at when settings or a running stack name them."""
     from cli import findings, server_findings
-    from cli.settings import find_api, is_worker_configured, load_settings
+    from cli.settings import adopt_running_stack, find_api, is_worker_configured, load_settings
     from workers.settings import OcrSettings, WorkerSettings
 
     yield from findings.check_python()
     yield from findings.check_runtime_distributions()
     yield from findings.check_pdf_reader()
+    adopt_running_stack()
     try:
         settings = load_settings(WorkerSettings if is_worker_configured() else OcrSettings)
     except CommandError as error:

@@ -52,7 +52,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
         str | None,
         typer.Option(
             metavar="fast|balanced|FOLDER",
-            help="Models: small and quick, the usual ones, or a folder of one's own. Default:"
+            help="Models: tiny and quick, the usual ones, or a folder of one's own. Default:"
             " PAGEFLEET_PROFILE, else balanced.",
         ),
     ] = None,

@@ -90,6 +90,15 @@ def is_worker_configured() -> bool:
     )
 
 
+def adopt_running_stack() -> None:
+    """Let this process use the servers of a running stack, unless the settings name others."""
+    if is_worker_configured():
+        return
+    running = read_stack(home_dir())
+    if running is not None:
+        os.environ.update(running.environment())
+
+
 def own_environment() -> dict[str, str]:
     """Return this process's environment, for programs that are to have the same settings."""
     return dict(os.environ)

@@ -38,7 +38,7 @@ class Runtime:
 
     @cached_property
     def source_file(self) -> SourceFile:
-        return SourceFile(self.store)
+        return SourceFile(self.store, folder=self.settings.home / "sources")
 
     @cached_property
     def renderer(self) -> PageRenderer:
@@ -104,6 +104,7 @@ def start_slot(slot: int) -> Runtime:
         device = devices.choose_device(settings.device, slot=slot, gpu_count=devices.count_gpus())
         devices.pin(device)
     _runtime = Runtime(settings, device)
+    _ = _runtime.source_file  # made now, because it removes what slots before this one left
     if recognizes:
         _runtime.engine.warm_up()
         log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)

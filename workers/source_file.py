@@ -22,14 +22,11 @@ class SourceFile:
     its folder for as long as it lives, and a new slot removes the folders whose lock is free.
     """
 
-    def __init__(self, store: ObjectStore, *, folder: Path | None = None) -> None:
+    def __init__(self, store: ObjectStore, *, folder: Path) -> None:
         self._store = store
-        parent = folder or Path(tempfile.gettempdir()) / f"pagefleet-sources-{os.getuid()}"
-        parent.mkdir(mode=0o700, exist_ok=True)
-        if parent.stat().st_uid != os.getuid():
-            raise PermissionError(f"{parent} belongs to another user; remove it, or set TMPDIR")
-        _remove_abandoned(parent)
-        self._folder, self._lock = _new_folder(parent)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_abandoned(folder)
+        self._folder, self._lock = _new_folder(folder)
         self._document_id: UUID | None = None
 
     def fetch(self, document_id: UUID, *, sha256: str) -> Path:

@@ -66,6 +66,7 @@ class SeaweedFS(ChildServer):
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         }
         write_private(self._config_file(), json.dumps({"identities": [account]}))
+        make_private_folder(self._folder / "logs")
         security_folder = self._folder / ".seaweedfs"  # of its HOME, where it looks
         make_private_folder(security_folder)
         # New ones at each start, as what is signed with them lives for seconds.
@@ -75,6 +76,7 @@ class SeaweedFS(ChildServer):
     def _argv(self) -> Sequence[str]:
         return [
             str(_binary()),
+            f"-logdir={self._folder / 'logs'}",  # else it writes into /tmp
             "mini",
             f"-dir={self._folder / 'data'}",
             f"-ip={LOOPBACK}",

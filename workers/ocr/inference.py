@@ -8,6 +8,7 @@ told apart by message, because their classes changed between versions.
 import contextlib
 import importlib.util
 import json
+import os
 import re
 import tempfile
 import threading
@@ -269,6 +270,8 @@ def inference_error(message: str, *, memory_bytes: int | None = None) -> Inferen
 def _runtime(device: Device) -> ModuleType:
     if device not in _PROVIDERS:
         raise ProviderUnavailableError(f"device is cpu or cuda, got {device!r}")
+    # It would keep an id of the machine and a log of its use in the user's home, to be sent on.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # noqa: TID251 - onnxruntime reads nothing else
     import onnxruntime as ort  # noqa: PLC0415 - the device is pinned before the first import
 
     if device == "cuda":

@@ -1,5 +1,6 @@
 """The door to onnxruntime, on the real thing."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -209,3 +210,24 @@ print("onnxruntime" in sys.modules)
     )
 
     assert asked.stdout == "False\n"
+
+
+OPEN_A_SESSION = """
+import sys
+from pathlib import Path
+from workers.ocr.inference import OnnxSession
+OnnxSession(Path(sys.argv[1]), device="cpu", threads=1)
+"""
+
+
+def test_the_runtime_keeps_no_log_of_its_use_in_the_users_home(
+    bundle: ModelBundle, tmp_path: Path
+) -> None:
+    subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", OPEN_A_SESSION, str(bundle.detection_path)],
+        env={"HOME": str(tmp_path), "PATH": os.defpath},
+        cwd=CHECKOUT,
+        check=True,
+    )
+
+    assert list(tmp_path.iterdir()) == []
