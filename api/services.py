@@ -82,6 +82,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             },
         )
     finally:
+        store.close()
         database.dispose()
 
 

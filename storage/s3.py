@@ -106,6 +106,12 @@ class S3ObjectStore:
         # A session of its own: boto3's default one is shared and not thread-safe when made.
         return boto3.session.Session().client("s3", **self._client_options)
 
+    def close(self) -> None:
+        """Close the pooled connections; the next call opens new ones."""
+        client = self.__dict__.pop("_client", None)  # it is made at first use
+        if client is not None:
+            client.close()
+
     def put(self, key: str, body: bytes, *, media_type: str) -> None:
         with _translated(key):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)

@@ -40,8 +40,10 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def store(s3_bucket: S3Bucket) -> S3ObjectStore:
-    return open_store(s3_bucket)
+def store(s3_bucket: S3Bucket) -> Iterator[S3ObjectStore]:
+    store = open_store(s3_bucket)
+    yield store
+    store.close()
 
 
 @pytest.fixture
