@@ -92,6 +92,24 @@ def reading_quads(quad: Quad, *, among_downward: bool = False) -> tuple[Quad, ..
     return (quad.turned(),)
 
 
+def limited_readings(
+    readings: Sequence[tuple[Quad, ...]], max_count: int
+) -> list[tuple[Quad, ...]]:
+    """Hold the crops of a page to a number: second looks are given up, in order, and no line is.
+
+    Args:
+        readings: for each kept line the ways in which it may be read, the likely one first.
+        max_count: of all crops together; at least the number of lines.
+    """
+    spare = max_count - len(readings)
+    limited = []
+    for quads in readings:
+        second_looks = min(len(quads) - 1, spare)
+        spare -= second_looks
+        limited.append(quads[: 1 + second_looks])
+    return limited
+
+
 def cut_crop(pixels: NDArray[np.uint8], quad: Quad, height_px: int) -> Crop:
     """Cut one text line out of a page and bring it to the recognizer's height.
 

@@ -9,7 +9,13 @@ import cv2
 
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CacheCounts
-from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
+from workers.ocr.crops import (
+    cut_crop,
+    limited_readings,
+    reading_quads,
+    run_downwards,
+    select_detections,
+)
 from workers.ocr.engine_models import brought_models, open_models
 from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
@@ -142,15 +148,13 @@ class OcrEngine:
         selection = select_detections(upright.detections, self._options.max_crops)
         height_px = self._bundle.manifest.recognition.crop_height_px
         downward = run_downwards([detection.quad for detection in selection.kept])
+        readings = limited_readings(
+            [reading_quads(each.quad, among_downward=downward) for each in selection.kept],
+            self._options.max_crops,
+        )
         lines = tuple(
-            PendingLine(
-                detection,
-                tuple(
-                    cut_crop(page.pixels, quad, height_px)
-                    for quad in reading_quads(detection.quad, among_downward=downward)
-                ),
-            )
-            for detection in selection.kept
+            PendingLine(detection, tuple(cut_crop(page.pixels, quad, height_px) for quad in quads))
+            for detection, quads in zip(selection.kept, readings, strict=True)
         )
         return PendingPage(
             page_index=page.page_index,

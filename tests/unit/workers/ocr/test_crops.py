@@ -3,7 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.ocr.crops import cut_crop, reading_quads, run_downwards, select_detections
+from workers.ocr.crops import (
+    cut_crop,
+    limited_readings,
+    reading_quads,
+    run_downwards,
+    select_detections,
+)
 from workers.ocr.detection import Detection
 from workers.ocr.geometry import Quad, rotate_points
 
@@ -162,3 +168,16 @@ def test_a_slanted_line_far_down_a_long_strip_is_cut_out() -> None:
     crop = cut_crop(strip, quad_at(10, 39_200, 40, 20, 10), 48)
 
     assert crop.pixels.mean() == pytest.approx(200)
+
+
+@given(tall=st.lists(st.booleans(), max_size=40), spare=st.integers(min_value=0, max_value=40))
+def test_second_looks_never_take_a_page_over_its_limit_and_never_cost_a_line(
+    tall: list[bool], spare: int
+) -> None:
+    quad = Quad(np.array([[0, 0], [9, 0], [9, 20], [0, 20]], dtype=np.float32))
+    readings = [(quad, quad.turned()) if is_tall else (quad,) for is_tall in tall]
+
+    limited = limited_readings(readings, len(tall) + spare)
+
+    assert [quads[0] for quads in limited] == [quads[0] for quads in readings]
+    assert sum(map(len, limited)) == min(sum(map(len, readings)), len(tall) + spare)
