@@ -106,16 +106,20 @@ class DatabaseThatLosesACommit:
 
 
 def start_upload(api: RunningApi) -> socket.socket:
-    """Send the head of an upload, and leave its body to the test."""
+    """Send the head of an upload, and leave its body to the test once the API waits for it."""
     address = urlsplit(api.url)
     head = (
         f"POST /v1/documents HTTP/1.1\r\nHost: x\r\n"
         f"Authorization: {api.client.headers['Authorization']}\r\n"
-        f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(PDF) + 500}\r\n\r\n"
-        '--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+        f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(PDF) + 500}\r\n"
+        "Expect: 100-continue\r\n\r\n"
     )
     connection = socket.create_connection((address.hostname, address.port), timeout=30)
     connection.sendall(head.encode())
+    assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+    connection.sendall(
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+    )
     return connection
 
 
@@ -158,7 +162,6 @@ def test_a_client_that_stops_sending_is_refused_and_leaves_nothing(
 def test_more_uploads_than_fit_are_refused_until_one_is_over(serve: Serve) -> None:
     with serve(settings={"api_max_uploads": 1}) as api:
         with start_upload(api):
-            wait_until(lambda: submit(api.client).status_code == 503, what="the place is taken")
             refused = submit(api.client)
         wait_until(lambda: submit(api.client).status_code == 202, what="the place is free")
 

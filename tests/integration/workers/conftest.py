@@ -2,11 +2,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from celery import Celery
 
 from db.engine import Database
 from tests.support.pipeline import Pipeline
 from tests.support.rows import NOT_DUE_S
 from tests.support.stores import RefusingObjectStore
+from workers import dispatch
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
@@ -18,17 +20,27 @@ def store() -> RefusingObjectStore:
 
 
 @pytest.fixture
-def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the process's Celery application send to the real broker, whose address is fixed."""
+def broker(
+    redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Celery]:
+    """Let messages go to the real broker.
+
+    Through an application of the test's own: the process's reads its settings once, and which
+    test is the first to make it do so depends on their order.
+    """
     monkeypatch.setenv("PAGEFLEET_REDIS_URL", redis_url)
     monkeypatch.setenv("PAGEFLEET_DATABASE_URL", database_url)
     monkeypatch.setenv("PAGEFLEET_S3_BUCKET", "pagefleet")
+    with Celery("pagefleet", set_as_current=False) as app:
+        app.config_from_object("workers.celeryconfig:options")
+        monkeypatch.setattr(dispatch, "app", app)
+        yield app
 
 
 @pytest.fixture
 def pipeline(
     database_url: str,
-    broker: None,  # noqa: ARG001 - it has to be there
+    broker: Celery,  # noqa: ARG001 - it has to be there
     store: RefusingObjectStore,
     tmp_path: Path,
 ) -> Iterator[Pipeline]:

@@ -5,22 +5,21 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import pytest
 import redis
+from celery import Celery
 from kombu import Consumer
 from kombu.message import Message
 
 from db.ids import new_id
 from db.states import Priority
 from workers import dispatch
-from workers.app import app
 from workers.celeryconfig import RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage
 
-pytestmark = pytest.mark.usefixtures("broker")
 
-
-def taken(queue: str, count: int, *, after_one: Callable[[], None] = lambda: None) -> list[Message]:
+def taken(
+    broker: Celery, queue: str, count: int, *, after_one: Callable[[], None] = lambda: None
+) -> list[Message]:
     """Take messages one at a time, each acknowledged before the next one comes."""
     messages: list[Message] = []
 
@@ -28,8 +27,8 @@ def taken(queue: str, count: int, *, after_one: Callable[[], None] = lambda: Non
         messages.append(message)
         message.ack()
 
-    with app.connection_for_read() as connection:
-        queues = [app.amqp.queues[queue]]
+    with broker.connection_for_read() as connection:
+        queues = [broker.amqp.queues[queue]]
         with Consumer(connection, queues, callbacks=[take], prefetch_count=1, accept=["json"]):
             connection.drain_events(timeout=10)
             after_one()
@@ -43,13 +42,14 @@ def row_id(message: Message) -> UUID:
     return UUID(arguments[0])
 
 
-def test_an_interactive_document_overtakes_those_in_bulk() -> None:
+def test_an_interactive_document_overtakes_those_in_bulk(broker: Celery) -> None:
     in_bulk = [new_id() for _ in range(3)]
     interactive = new_id()
     for document_id in in_bulk:
         dispatch.send_split(document_id, priority=Priority.BULK)
 
     messages = taken(
+        broker,
         SPLIT_QUEUE,
         4,
         after_one=lambda: dispatch.send_split(interactive, priority=Priority.INTERACTIVE),
@@ -61,23 +61,25 @@ def test_an_interactive_document_overtakes_those_in_bulk() -> None:
     assert [document_id for document_id in order if document_id != interactive] == in_bulk
 
 
-def test_the_chunks_of_a_document_and_its_assembly_have_its_priority() -> None:
+def test_the_chunks_of_a_document_and_its_assembly_have_its_priority(broker: Celery) -> None:
     chunk = ChunkMessage(new_id(), new_id(), 0, 4)
 
     dispatch.send_chord(chunk.document_id, 1, [chunk, chunk], priority=Priority.BULK)
 
-    for message in taken(RECOGNIZE_QUEUE, 2):
+    for message in taken(broker, RECOGNIZE_QUEUE, 2):
         (_, _, embedded) = json.loads(message.body)
         assert message.properties["priority"] == 5
         assert embedded["chord"]["options"]["priority"] == 5
 
 
-def test_a_message_that_was_not_acknowledged_comes_back_with_its_priority(redis_url: str) -> None:
+def test_a_message_that_was_not_acknowledged_comes_back_with_its_priority(
+    broker: Celery, redis_url: str
+) -> None:
     dispatch.send_split(new_id(), priority=Priority.BULK)
 
-    with app.connection_for_read() as connection:
+    with broker.connection_for_read() as connection:
         received: list[Any] = []
-        queues = [app.amqp.queues[SPLIT_QUEUE]]
+        queues = [broker.amqp.queues[SPLIT_QUEUE]]
         with Consumer(connection, queues, on_message=received.append, accept=["json"]):
             connection.drain_events(timeout=10)
         received[0].requeue()
