@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from bench.page_files import BenchPage, write_pages
 from bench.program_process import ROOT
 from bench.report import contender_record, file_records, markdown
 from bench.rounds import running, take_turns
+from workers.ocr.engine_options import EngineChoice
 from workers.page_renderer import PageRenderer, RenderLimits
 
 _DPI: Final = 200
@@ -52,7 +53,12 @@ class Observer:
 
 
 def compare(
-    selection: Selection, setting: Setting, peers: Sequence[str], observer: Observer
+    selection: Selection,
+    setting: Setting,
+    peers: Sequence[str],
+    observer: Observer,
+    *,
+    engines: Sequence[EngineChoice] = (),
 ) -> dict[str, Any]:
     """Measure this core and the peers that can be had here.
 
@@ -61,13 +67,14 @@ def compare(
         setting: what all share.
         peers: names; one that is not to be had is reported, and the others are compared.
         observer: told how far it is.
+        engines: of this core, each of which takes part; none for the one of ``setting``.
 
     A ``BenchError`` passes through: the corpus is not there, or a program ended.
     """
     files = read_corpus(selection.corpus, only=selection.only)
     if selection.max_files:
         files = spread(files, selection.max_files)
-    contenders, left_out = _gather(setting, peers, observer)
+    contenders, left_out = _gather(setting, engines, peers, observer)
     before = describe_machine()
     with tempfile.TemporaryDirectory(prefix="pagefleet-bench-") as folder:
         pages = _rendered(files, selection.max_pages, Path(folder), observer)
@@ -153,9 +160,10 @@ def draw(kind: str, figures: Path, target: Path, *, home: Path, observer: Observ
 
 
 def _gather(
-    setting: Setting, peers: Sequence[str], observer: Observer
+    setting: Setting, engines: Sequence[EngineChoice], peers: Sequence[str], observer: Observer
 ) -> tuple[list[Contender], dict[str, str]]:
-    contenders, left_out = [ours(setting)], {}
+    own = [replace(setting, engine=engine) for engine in engines] or [setting]
+    contenders, left_out = [ours(each) for each in own], {}
     for name in peers:
         try:
             contenders.append(peer(name, setting, say=observer.say))

@@ -10,6 +10,7 @@ from typing import Final
 from bench.environments import python_of
 from bench.errors import BenchError
 from workers.devices import Wanted
+from workers.ocr.engine_options import EngineChoice
 
 OURS: Final = "pagefleet"
 PEERS: Final = ("rapidocr", "tesseract", "faster-paddle")
@@ -46,6 +47,7 @@ class Setting:
         home: where environments are made.
         environment: of this project's processes: where its models are.
         slots: processes of this project; they share the cores.
+        engine: of this project; None leaves it to the environment.
     """
 
     cores: int
@@ -55,6 +57,7 @@ class Setting:
     home: Path
     environment: dict[str, str]
     slots: int = 1
+    engine: EngineChoice | None = None
 
 
 def ours(setting: Setting) -> Contender:
@@ -65,11 +68,15 @@ def ours(setting: Setting) -> Contender:
         *("--profile", setting.profile, "--route", setting.route, "--device", setting.device),
         *("--slots", str(setting.slots)),
     )
+    name, environment = OURS, setting.environment
+    if setting.engine is not None:
+        name = f"{OURS} {setting.engine}"
+        environment = environment | {"PAGEFLEET_ENGINE": setting.engine}
     how = "1 slot" if setting.slots == 1 else f"{setting.slots} slots"
     return Contender(
-        OURS,
+        name,
         tuple((*program, "--slot", str(slot)) for slot in range(setting.slots)),
-        setting.environment,
+        environment,
         f"{how} on {threads} cores each, documents as they are",
     )
 

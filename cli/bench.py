@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bench.comparison import Observer
     from bench.contenders import Setting
     from workers.devices import Wanted as Device
+    from workers.ocr.engine_options import EngineChoice
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this core, beside its peers and over many pages."
@@ -60,6 +61,13 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
         Literal["ocr", "auto"], typer.Option(help="How this core gets at the text.")
     ] = "ocr",
     profile: ProfileOption = "balanced",
+    engines: Annotated[
+        str,
+        typer.Option(
+            metavar="onnxruntime,openvino",
+            help="Of this core, with commas; each takes part. Default: PAGEFLEET_ENGINE.",
+        ),
+    ] = "",
     peers: Annotated[
         str, typer.Option(help="With commas; also: rapidocr-per-core. Empty for none.")
     ] = "rapidocr,tesseract,faster-paddle",
@@ -91,13 +99,14 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
             raise CommandError(
                 f"no kind {only!r}", f"There are: {', '.join(KINDS)}.", exit_code=EXIT_USAGE
             )
+        chosen = _engines(engines)
         selection = Selection(corpus or default_corpus(), only, files, pages)
         setting = bench_setting(
             profile=profile, route=route, cores=cores, device=device, slots=slots
         )
         with _observed() as observer:
             names = [name for name in peers.split(",") if name]
-            result = compare(selection, setting, names, observer)
+            result = compare(selection, setting, names, observer, engines=chosen)
             folder = out or new_folder(setting.home)
             write_result(result, folder, home=setting.home, observer=observer)
     if as_json:
@@ -216,6 +225,28 @@ def bench_setting(
         environment=project_environment(),
         slots=slots,
     )
+
+
+def _engines(names: str) -> list["EngineChoice"]:
+    """Return the engines of a list with commas.
+
+    Raises:
+        CommandError: there is no engine of such a name.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from workers.ocr.engine_options import EngineChoice
+
+    try:
+        return TypeAdapter(list[EngineChoice]).validate_python([
+            name for name in names.split(",") if name
+        ])
+    except ValidationError as error:
+        raise CommandError(
+            f"no engine in {names!r}",
+            "There are: auto, onnxruntime, openvino.",
+            exit_code=EXIT_USAGE,
+        ) from error
 
 
 def default_corpus() -> Path:
