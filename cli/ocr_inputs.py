@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,11 +30,17 @@ class FoundInputs:
     skipped: tuple[Path, ...]
 
 
-def find_inputs(named: Iterable[Path]) -> FoundInputs:
+def find_inputs(
+    named: Iterable[Path], *, on_look: Callable[[int], None] = lambda _: None
+) -> FoundInputs:
     """Return the named files, and from named folders all documents below them, by name.
 
     A file that was named is always read, so that it is refused with a reason. In a folder what
     is no document by its content is skipped; an empty file is not, as it may have been one.
+
+    Args:
+        named: files and folders.
+        on_look: told how many files were looked at, as this takes a while in a large folder.
     """
     files: list[InputFile] = []
     skipped: list[Path] = []
@@ -47,6 +53,7 @@ def find_inputs(named: Iterable[Path]) -> FoundInputs:
                 files.append(InputFile(found, found.parent.relative_to(path)))
             else:
                 skipped.append(found)
+            on_look(len(files) + len(skipped))
     return FoundInputs(tuple(files), tuple(skipped))
 
 

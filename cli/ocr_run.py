@@ -164,6 +164,9 @@ def write_whole(path: Path, content: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(content)
+            stream.flush()
+            # Else the name may be on the disk before the bytes, when the power fails.
+            os.fsync(stream.fileno())
         # mkstemp lets nobody else read; a result is as readable as any file of this user.
         umask = os.umask(0)
         os.umask(umask)
