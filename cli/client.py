@@ -19,7 +19,12 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 # The API answers an upload when its bytes are safe in storage.
 _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
-_UNAUTHENTICATED: Final = 401
+_REMEDIES: Final = {
+    401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
+    500: "The API's log says more, under the request's id.",
+    503: "`pagefleet doctor` asks its servers, one by one.",
+}
+_NO_PROBLEM_REMEDY: Final = "Is this the address of a Pagefleet API? Name the right one: --api-url."
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,11 @@ class ApiClient:
     def result(self, document: DocumentStatus) -> dict[str, Any]:
         """Return the result of a document that has one."""
         if document.result_path is None:
-            raise ApiError(f"document {document.id} has no result", code="not_found")
+            raise ApiError(
+                f"document {document.id} has no result",
+                f"`pagefleet status {document.id}` says why.",
+                code="not_found",
+            )
         return self._call("GET", document.result_path)
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
@@ -172,9 +181,8 @@ class ApiClient:
 
 def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever JSON came
     problem = answer if isinstance(answer, dict) else {}
-    remedy = ""
-    if status == _UNAUTHENTICATED:
-        remedy = "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -."
+    # A problem's detail says what to do; these are about this command line and its machine.
+    remedy = _REMEDIES.get(status, "" if problem.get("detail") else _NO_PROBLEM_REMEDY)
     fields = "".join(
         f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
     )

@@ -60,8 +60,8 @@ def run_samples(stack: StackState, home: Path) -> list[DemoOutcome]:
         ]
 
 
-def show_outcomes(outcomes: Sequence[DemoOutcome], stack: StackState) -> None:
-    """Print what became of each sample, and where everything is."""
+def show_outcomes(outcomes: Sequence[DemoOutcome]) -> None:
+    """Print what became of each sample, and where its result is."""
     console = output()
     for outcome in outcomes:
         mark = "[red]WRONG[/red]" if outcome.problems else "[green]ok[/green]   "
@@ -70,8 +70,12 @@ def show_outcomes(outcomes: Sequence[DemoOutcome], stack: StackState) -> None:
         for line in filter(None, (outcome.address, outcome.error, *outcome.problems)):
             console.print(f"       {line}", markup=False)
     good = sum(not outcome.problems for outcome in outcomes)
-    console.print(
-        f"\n{good} of {len(outcomes)} samples ended as they must.\n\n"
+    console.print(f"\n{good} of {len(outcomes)} samples ended as they must.\n")
+
+
+def show_addresses(stack: StackState) -> None:
+    """Print where the servers of a running stack are, and what opens them."""
+    output().print(
         f"API     {stack.api_url}, described at {stack.api_url}/openapi.json\n"
         f"Flower  {stack.flower_url}, user {stack.flower_user}, password {stack.flower_password}\n"
         f'Result  curl -H "Authorization: Bearer {stack.api_key}" ADDRESS\n',

@@ -99,6 +99,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})
+    _require_profile(settings.profile)
     password = read_secret(password, password_file, label="password") or file_password()
     found = _find(files)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
@@ -253,6 +254,25 @@ def _find(named: list[Path]) -> "FoundInputs":
             "no documents were found", "PDF, PNG, JPEG, TIFF, WebP and BMP files are read."
         )
     return found
+
+
+def _require_profile(given: str) -> None:
+    """Look for the profile before the files are, of which there may be many.
+
+    Raises:
+        CommandError: there is none of this name, nor such a folder.
+    """
+    from workers.ocr.bundle import MANIFEST_NAME
+    from workers.ocr.profiles import PROFILES
+
+    if given in PROFILES or (Path(given) / MANIFEST_NAME).exists():
+        return
+    raise CommandError(
+        f"no profile is called {shown(given)!r}, and it is no folder with a {MANIFEST_NAME}",
+        f"The profiles are: {', '.join(sorted(PROFILES))}; or a folder of your own models, such as"
+        " --profile ./my-models, which `pagefleet models check ./my-models --write` describes.",
+        exit_code=EXIT_USAGE,
+    )
 
 
 def _known_format(given: str) -> "OutputFormat":

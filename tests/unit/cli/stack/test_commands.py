@@ -17,4 +17,4 @@ def test_a_disk_that_is_full_is_named_when_the_stack_starts_in_the_background(
     (logs_folder(tmp_path) / "up.log").symlink_to(FULL_DISK)
 
     with pytest.raises(CommandError, match="No space left on device"), stack_errors():
-        start_detached(tmp_path)
+        start_detached(tmp_path, report=print)
