@@ -69,6 +69,14 @@ class BatchStatus:
         return sum(self.by_state[state] for state in FINAL_STATES)
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Documents, newest first; ``next_cursor`` is where older ones go on, None at the end."""
+
+    documents: tuple[DocumentStatus, ...]
+    next_cursor: str | None
+
+
 class ApiClient:
     """Calls to one API with one key; every method raises ``ApiError``.
 
@@ -133,20 +141,37 @@ class ApiClient:
         self, *, batch_id: UUID | None = None, state: str | None = None
     ) -> Iterator[DocumentStatus]:
         """Yield documents, newest first, asking for more as they are taken."""
-        wanted = {"batch_id": batch_id and str(batch_id), "state": state}
+        for page in self.listings(batch_id=batch_id, state=state):
+            yield from page.documents
+
+    def listings(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        batch_id: UUID | None = None,
+        state: str | None = None,
+    ) -> Iterator[Listing]:
+        """Yield documents, newest first, as they come from the API; one listing at least.
+
+        Args:
+            limit: documents in all; None for all there are.
+            cursor: ``next_cursor`` of the listing after which it goes on.
+            batch_id: only those of this batch.
+            state: only those in this state.
+        """
+        wanted = {"batch_id": batch_id and str(batch_id), "state": state, "cursor": cursor}
         parameters = {name: value for name, value in wanted.items() if value is not None}
-        cursor: str | None = None
-        while True:
-            page = self._call(
-                "GET",
-                "/v1/documents",
-                params={**parameters, "limit": str(_LISTED_AT_ONCE)}
-                | ({"cursor": cursor} if cursor else {}),
-            )
-            yield from map(_document, page["documents"])
-            cursor = page["next_cursor"]
-            if cursor is None:
+        left = limit
+        while left is None or left > 0:
+            asked = _LISTED_AT_ONCE if left is None else min(left, _LISTED_AT_ONCE)
+            page = self._call("GET", "/v1/documents", params={**parameters, "limit": str(asked)})
+            listing = Listing(tuple(map(_document, page["documents"])), page["next_cursor"])
+            yield listing
+            if listing.next_cursor is None:
                 return
+            parameters["cursor"] = listing.next_cursor
+            left = None if left is None else left - len(listing.documents)
 
     def result(self, document: DocumentStatus) -> dict[str, Any]:
         """Return the result of a document that has one."""
@@ -186,8 +211,9 @@ def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever J
     fields = "".join(
         f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
     )
+    detail = str(problem.get("detail") or f"the API answered with status {status}")
     return ApiError(
-        f"{problem.get('detail') or f'the API answered with status {status}'}{fields}",
+        f"{detail.removesuffix('.') if fields else detail}{fields}",
         remedy,
         code=str(problem.get("code") or "internal"),
         status=status,

@@ -111,9 +111,14 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
         return []
     if visitors[0].error is not None:
         raise visitors[0].error
+    if visitors[0].outcomes:
+        _say_how_to_return()
+    return visitors[0].outcomes
+
+
+def _say_how_to_return() -> None:
     output().print(
         "All servers are stopped; the data stay. `pagefleet up --detach` starts them again: the"
         " results are\nthen at the addresses above, and `pagefleet status` lists their documents.",
         markup=False,
     )
-    return visitors[0].outcomes

@@ -9,12 +9,13 @@ from rich.markup import escape
 
 from cli.client import UNREACHABLE, ApiClient, DocumentStatus
 from cli.console import notices, output
+from cli.document_list import pages_of
 from cli.errors import ApiError
 from cli.progress import progress_bar
 from cli.sample_check import refusal_problems, result_problems
 from cli.samples import Sample, write_samples
 from cli.stack.state import StackState
-from cli.status import pages_of, watch_documents
+from cli.status import watch_documents
 
 BATCH_NAME: Final = "Samples"
 _SERVER_ERROR: Final = 500

@@ -32,9 +32,7 @@ class ApiError(CommandError):
         status: the HTTP status; None when there was no answer.
     """
 
-    def __init__(
-        self, message: str, remedy: str, *, code: str, status: int | None = None
-    ) -> None:
+    def __init__(self, message: str, remedy: str, *, code: str, status: int | None = None) -> None:
         super().__init__(message, remedy)
         self.code = code
         self.status = status
