@@ -107,7 +107,7 @@ def start_slot(slot: int) -> Runtime:
     _ = _runtime.source_file  # made now, because it removes what slots before this one left
     if recognizes:
         _runtime.engine.warm_up()
-        log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
+    log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
     return _runtime
 
 
