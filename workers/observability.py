@@ -66,7 +66,7 @@ def worker_says(message: str, _: IO[str] | None = None) -> None:
         "event": message.strip(),
         "level": "info",
         "logger": "celery.apps.worker",
-        "timestamp": datetime.now(UTC).isoformat(),
+        "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),  # as the others
     }
     os.write(sys.stderr.fileno(), f"{json.dumps(line)}\n".encode())
 

@@ -12,6 +12,7 @@ from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.devices import Device
 from workers.engine_setup import make_engine, render_limits
+from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
@@ -56,19 +57,6 @@ class Runtime:
     @property
     def chunk_pages(self) -> int:
         return self.settings.chunk_pages or default_chunk_pages(self.settings)
-
-
-def make_store(settings: WorkerSettings) -> S3ObjectStore:
-    """Make the object store that the settings name."""
-    secret = settings.s3_secret_access_key
-    return S3ObjectStore(
-        bucket=settings.s3_bucket,
-        endpoint_url=settings.s3_endpoint_url,
-        region=settings.s3_region,
-        access_key_id=settings.s3_access_key_id,
-        secret_access_key=secret.get_secret_value() if secret else None,
-        checksums=settings.s3_checksums,
-    )
 
 
 def work_rules(settings: WorkerSettings) -> WorkRules:
