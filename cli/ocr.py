@@ -158,6 +158,7 @@ def _read_all(
     reader: "FileReader", wanted: Sequence[tuple[Path, Path]], tally: "RunTally", *, as_json: bool
 ) -> None:
     is_one = len(wanted) == 1
+    tally.start()
     with progress_bar("pages" if is_one else "files") as bar:
 
         def show(name: str, done: int, total: int) -> None:

@@ -27,7 +27,7 @@ class RunTally:
         self.files = files
         self.skipped = skipped
         self.pages = 0
-        self._started_s = time.monotonic()
+        self._started_s: float | None = None
         self._states: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._names: defaultdict[str, list[Path]] = defaultdict(list)
@@ -40,6 +40,15 @@ class RunTally:
     @property
     def not_succeeded(self) -> int:
         return self.read - self._states["succeeded"]
+
+    def start(self) -> None:
+        """Let the clock run: what comes before, such as loading the models, is no reading."""
+        self._started_s = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long files have been read; 0 where none has begun."""
+        return 0.0 if self._started_s is None else time.monotonic() - self._started_s
 
     def add(self, outcome: FileOutcome) -> None:
         self._states[outcome.state] += 1
@@ -54,8 +63,7 @@ class RunTally:
     def pace(self, pages_under_way: int = 0) -> str:
         """Return pages so far and their rate."""
         pages = self.pages + pages_under_way
-        seconds = max(time.monotonic() - self._started_s, 1e-3)
-        return f"{pages:,} pages, {pages / seconds:.1f}/s"
+        return f"{pages:,} pages, {pages / max(self.seconds, 1e-3):.1f}/s"
 
     def summary(self) -> Iterator[str]:
         """Yield lines for people: how many files, and why some of them failed."""
@@ -67,8 +75,9 @@ class RunTally:
             f"{self.files - self.skipped - self.read:,} not begun",
         ]
         told = [part for part in parts if not part.startswith("0 ")]
-        seconds = timedelta(seconds=round(time.monotonic() - self._started_s))
-        yield f"{self.files:,} files: {', '.join(told)}; {self.pace()}, {seconds}"
+        counted = "1 file" if self.files == 1 else f"{self.files:,} files"
+        took = timedelta(seconds=round(self.seconds))
+        yield f"{counted}: {', '.join(told)}; {self.pace()}, {took}"
         for reason, count in self._reasons.most_common():
             names = ", ".join(shown(path) for path in self._names[reason])
             more = " and others" if count > len(self._names[reason]) else ""

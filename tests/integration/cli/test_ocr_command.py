@@ -93,7 +93,7 @@ def test_a_failure_is_shown_with_what_to_do(samples: Path, tmp_path: Path) -> No
     done = run_pagefleet("ocr", samples / "empty.pdf", "-o", tmp_path)
 
     assert "empty.pdf: empty: " in done.stderr
-    assert "1 files: 1 failed" in done.stderr
+    assert "1 file: 1 failed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
