@@ -8,7 +8,7 @@ from cli.console import as_text
 from cli.ocr_run import OutputFormat
 
 # What stands before the text: names, hash, options, counts. A file name has 255 bytes at most.
-_HEAD_BYTES: Final = 64 * 1024
+_HEAD_BYTES: Final = 8 * 1024
 # Quotes inside a JSON string are escaped, so that this is the key and no part of a name.
 _TEXT_BEGINS: Final = b',"full_text":'
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.console import json_line, notices, quiet_logs, shown
-from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from cli.errors import EXIT_FAILED, CommandError
 from cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from cli.ocr_inputs import FoundInputs
     from cli.ocr_run import FileOutcome, FileReader, OutputFormat
     from cli.ocr_tally import RunTally
-    from workers.ocr.modes import Mode
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
@@ -85,7 +84,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
     cannot be read is reported, and the others go on; the exit code is then 1.
     """
-    from cli.earlier_results import is_done
+    from cli.ocr_choices import known_format, known_mode, require_profile
     from cli.ocr_inputs import output_paths
     from cli.ocr_run import SUFFIXES
     from cli.ocr_tally import RunTally
@@ -94,20 +93,18 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
-    chosen = _known_format(output_format)
-    options = OcrOptions(mode=_known_mode(mode), dpi=dpi)
+    chosen = known_format(output_format)
+    options = OcrOptions(mode=known_mode(mode), dpi=dpi)
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})
-    _require_profile(settings.profile)
+    require_profile(settings.profile)
     password = read_secret(password, password_file, label="password") or file_password()
     found = _find(files)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
-    wanted = [
-        (each.path, target)
-        for each, target in zip(found.files, targets, strict=True)
-        if not (skip_existing and is_done(each.path, target, output_format=chosen))
-    ]
+    wanted = [(each.path, target) for each, target in zip(found.files, targets, strict=True)]
+    if skip_existing:
+        wanted = _without_done(wanted, output_format=chosen)
     tally = RunTally(files=len(targets), skipped=len(targets) - len(wanted))
     with _summed_up(tally):
         if not wanted:
@@ -116,6 +113,20 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
             _read_all(reader, wanted, tally, as_json=as_json)
     if tally.not_succeeded:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _without_done(
+    wanted: Sequence[tuple[Path, Path]], *, output_format: "OutputFormat"
+) -> list[tuple[Path, Path]]:
+    from cli.earlier_results import is_done
+
+    left = []
+    with progress_bar("files") as bar:
+        for number, (path, target) in enumerate(wanted):
+            bar.show("looking for earlier results", number, len(wanted))
+            if not is_done(path, target, output_format=output_format):
+                left.append((path, target))
+    return left
 
 
 @contextmanager
@@ -255,48 +266,3 @@ def _find(named: list[Path]) -> "FoundInputs":
             "no documents were found", "PDF, PNG, JPEG, TIFF, WebP and BMP files are read."
         )
     return found
-
-
-def _require_profile(given: str) -> None:
-    """Look for the profile before the files are, of which there may be many.
-
-    Raises:
-        CommandError: there is none of this name, nor such a folder.
-    """
-    from workers.ocr.bundle import MANIFEST_NAME
-    from workers.ocr.profiles import PROFILES
-
-    if given in PROFILES or (Path(given) / MANIFEST_NAME).exists():
-        return
-    raise CommandError(
-        f"no profile is called {shown(given)!r}, and it is no folder with a {MANIFEST_NAME}",
-        f"The profiles are: {', '.join(sorted(PROFILES))}; or a folder of your own models, such as"
-        " --profile ./my-models, which `pagefleet models check ./my-models --write` describes.",
-        exit_code=EXIT_USAGE,
-    )
-
-
-def _known_format(given: str) -> "OutputFormat":
-    if given == "json":
-        return "json"
-    if given == "text":
-        return "text"
-    raise CommandError(
-        f"no output format is called {given!r}",
-        "The formats are: json, text.",
-        exit_code=EXIT_USAGE,
-    )
-
-
-def _known_mode(given: str) -> "Mode":
-    from typing import get_args
-
-    from workers.ocr.modes import Mode
-
-    for mode in get_args(Mode):
-        if mode == given:
-            chosen: Mode = mode
-            return chosen
-    raise CommandError(
-        f"no mode is called {given!r}", "The modes are: auto, ocr, text.", exit_code=EXIT_USAGE
-    )
