@@ -8,8 +8,9 @@ from uuid import uuid4
 import pytest
 
 from cli.stack import postgres_place
-from cli.stack.commands import start_detached, stop_stack
-from cli.stack.state import running_pid, stack_folder
+from cli.stack.commands import stop_stack
+from cli.stack.state import read_stack, stack_folder
+from tests.support.commands import run_pagefleet
 from tests.support.models import require_bundle
 from workers.settings import models_dir
 
@@ -30,12 +31,13 @@ def home(services_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 @pytest.mark.timeout(200)
 def test_a_stack_in_the_background_says_what_starts_and_when_it_serves(home: Path) -> None:
-    lines: list[str] = []
+    done = run_pagefleet("up", "--detach", timeout_s=180, PAGEFLEET_HOME=str(home))
 
-    state = start_detached(home, report=lines.append)
-
-    assert running_pid(home) == state.pid
+    state = read_stack(home)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert state is not None
     assert lines[0] == "starting valkey, postgres, seaweedfs"
     assert [line for line in lines if line.startswith("api: running (")]
     assert lines[-1].startswith("flower: running (")
-    assert not [line for line in lines if state.api_url in line]
+    assert done.stdout.startswith(f"API      {state.api_url}\n")
