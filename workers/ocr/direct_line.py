@@ -14,9 +14,9 @@ from workers.ocr.geometry import Quad
 from workers.ocr.ink import blank_columns, widest_blank
 from workers.ocr.recognition import RecognizedLine
 
-# Ink of one line; and of the paper around it so much on either side, as a mixed page leaves.
+# Ink of one line; and with the paper that a mixed page leaves on either side, whole pixels.
 _MAX_LINE_HEIGHT_PX: Final = 32
-_MAX_IMAGE_HEIGHT_PX: Final = 48
+_MAX_IMAGE_HEIGHT_PX: Final = 50
 # Lower ink is a rule or dust, and what is less wide a letter or a mark.
 _MIN_LINE_HEIGHT_PX: Final = 6
 _MIN_ASPECT: Final = 2.0

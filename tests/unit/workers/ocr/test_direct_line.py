@@ -53,7 +53,7 @@ def test_a_line_that_fills_its_image_is_taken_as_it_is() -> None:
     assert quad.box.x_min == 0
 
 
-@pytest.mark.parametrize(("height", "top", "line_height"), [(49, 10, 20), (48, 5, 33), (40, 20, 4)])
+@pytest.mark.parametrize(("height", "top", "line_height"), [(51, 10, 20), (48, 5, 33), (40, 20, 4)])
 def test_what_is_too_high_or_too_low_is_no_single_line(
     height: int, top: int, line_height: int
 ) -> None:
