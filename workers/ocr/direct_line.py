@@ -1,7 +1,7 @@
 """The direct path: an image that is as low as one line is read without looking for lines in it.
 
-Detection would cost a third of what its reading costs and could find one line only. What is read
-is believed where recognition is sure of it; anything else takes the ordinary way.
+Detection would cost two thirds of what the reading costs, and could find one line only. What is
+read is believed where recognition is sure of it; anything else takes the ordinary way.
 """
 
 from typing import Final
@@ -26,9 +26,10 @@ _MIN_CONTRAST: Final = 32
 _MAX_GAP_HEIGHTS: Final = 2.0
 # A blank row with so much of the height on either side parts two lines; a dot or an accent is less.
 _MIN_BAND_SHARE: Final = 0.3
-# Detection leaves such a margin around ink, and the recognizer learned its crops with it.
+# The recognizer learned its crops with a margin around the ink; without one CER grows by half.
 _MARGIN_SHARE: Final = 0.15
-_MIN_CONFIDENCE: Final = 0.9
+# Measured on 243 lines: upside down they are read with 0.89 at most.
+_MIN_CONFIDENCE: Final = 0.93
 DIRECT_SCORE: Final = 1.0
 """Detection score of a line that nothing had to be detected for."""
 
