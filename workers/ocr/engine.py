@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import cv2
@@ -16,12 +17,14 @@ from workers.ocr.crops import (
     run_downwards,
     select_detections,
 )
+from workers.ocr.detection import Detection
+from workers.ocr.direct_line import DIRECT_SCORE, direct_quad
 from workers.ocr.engine_models import brought_models, open_models
 from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.inference import Session
 from workers.ocr.orientation import OrientationClassifier
-from workers.ocr.page_assembly import PendingLine, PendingPage, page_failure
+from workers.ocr.page_assembly import FindLines, PendingLine, PendingPage, page_failure
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.pipeline import PagePipeline, PipelineLimits
 from workers.ocr.result import PageResult
@@ -132,6 +135,25 @@ class OcrEngine:
         )
 
     def _detect(self, page: PageImage) -> PendingPage | PageFailure:
+        """Cut the only line of a low page, and find and cut the lines of any other.
+
+        A ``PoisonedContextError`` passes through.
+        """
+        started = time.perf_counter()
+        quad = direct_quad(page.pixels)
+        if quad is None:
+            return self._detect_lines(page)
+        height_px = self._bundle.manifest.recognition.crop_height_px
+        crop = cut_crop(page.pixels, quad, height_px)
+        return _pending_page(
+            page,
+            found_count=1,
+            lines=(PendingLine(Detection(quad, DIRECT_SCORE), (crop,)),),
+            detect_s=time.perf_counter() - started,
+            find_lines=partial(self._detect_lines, page),
+        )
+
+    def _detect_lines(self, page: PageImage) -> PendingPage | PageFailure:
         """Find and cut the lines of one page.
 
         Raises:
@@ -156,15 +178,10 @@ class OcrEngine:
             PendingLine(detection, tuple(cut_crop(page.pixels, quad, height_px) for quad in quads))
             for detection, quads in zip(selection.kept, readings, strict=True)
         )
-        return PendingPage(
-            page_index=page.page_index,
-            width_px=page.width_px,
-            height_px=page.height_px,
-            dpi=page.dpi,
-            rotation_deg=page.rotation_deg,
-            crops_found=selection.found_count,
+        return _pending_page(
+            page,
+            found_count=selection.found_count,
             lines=lines,
-            render_s=page.render_s,
             detect_s=time.perf_counter() - started,
         )
 
@@ -183,6 +200,28 @@ class OcrEngine:
             self._recognizer.recognize,
             self._bundle.manifest.recognition.crop_height_px,
         )
+
+
+def _pending_page(
+    page: PageImage,
+    *,
+    found_count: int,
+    lines: tuple[PendingLine, ...],
+    detect_s: float,
+    find_lines: FindLines | None = None,
+) -> PendingPage:
+    return PendingPage(
+        page_index=page.page_index,
+        width_px=page.width_px,
+        height_px=page.height_px,
+        dpi=page.dpi,
+        rotation_deg=page.rotation_deg,
+        crops_found=found_count,
+        lines=lines,
+        render_s=page.render_s,
+        detect_s=detect_s,
+        find_lines=find_lines,
+    )
 
 
 def _pipeline_limits(options: EngineOptions) -> PipelineLimits:

@@ -1,11 +1,12 @@
 """From a page's crops and what was read in them to the page's result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from workers.ocr.crops import Crop
 from workers.ocr.detection import Detection
+from workers.ocr.direct_line import is_certain
 from workers.ocr.errors import InferenceError, OcrError
 from workers.ocr.ink import blank_columns, column_contrast
 from workers.ocr.order import order_lines
@@ -35,7 +36,14 @@ class PendingLine:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """A page between detection and recognition; its pixels are gone already."""
+    """A page between detection and recognition; its pixels are gone already.
+
+    Attributes:
+        page_index: as of its ``PageResult``, and likewise what is not named here.
+        lines: to be read.
+        find_lines: detection, for a page that is read without it; see ``direct_line``. It holds
+            the page's pixels, which are few.
+    """
 
     page_index: int
     width_px: int
@@ -46,10 +54,14 @@ class PendingPage:
     lines: tuple[PendingLine, ...]
     render_s: float
     detect_s: float
+    find_lines: "FindLines | None" = None
 
     @property
     def crops(self) -> tuple[Crop, ...]:
         return tuple(crop for line in self.lines for crop in line.crops)
+
+
+FindLines = Callable[[], PendingPage | PageFailure]
 
 
 def page_outcome(
@@ -75,6 +87,21 @@ def page_outcome(
         if reading.text.strip():
             lines.append(_text_line(crop, reading, line.detection.detection_score))
     return _page_result(page, lines, recognize_s)
+
+
+def detection_still_due(
+    page: PendingPage, readings: Sequence[RecognizedLine | InferenceError]
+) -> FindLines | None:
+    """Return the detection that a page was read without, where its reading does not stand.
+
+    Args:
+        page: on either path.
+        readings: as ``page_outcome`` takes them; what failed would fail again.
+    """
+    is_refuted = any(
+        isinstance(reading, RecognizedLine) and not is_certain(reading) for reading in readings
+    )
+    return page.find_lines if is_refuted else None
 
 
 def page_failure(page_index: int, error: OcrError) -> PageFailure:

@@ -10,12 +10,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
-from workers.ocr.page_assembly import PendingPage, page_outcome
+from workers.ocr.page_assembly import FindLines, PendingPage, detection_still_due, page_outcome
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.recognition import Minibatch, Reading, RecognitionPlan, Recognizer
 from workers.ocr.result import PageResult
@@ -24,6 +24,8 @@ from workers.ocr.work_threads import WorkThreads
 # Pages of a window are detected before crops are recognized: at a document's end every thread
 # then finds crops to read instead of waiting for one thread's last detection.
 _DETECT, _RECOGNIZE = 0, 1
+# A page that was read in vain is looked at before all others, which may wait for its outcome.
+_AGAIN = (_DETECT, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class PagePipeline:
             self._undetected_count += 1
             self._page_count += 1
             urgency = (_DETECT, self._page_count)
-        self._detect_threads.submit(urgency, partial(self._run_detection, place, page))
+        find_lines = partial(self._detect, page)
+        self._detect_threads.submit(urgency, partial(self._run_detection, place, find_lines))
 
     def take(self) -> PageResult | PageFailure:
         """Wait for the outcome of the first page that was not taken yet.
@@ -180,15 +183,15 @@ class PagePipeline:
             self._error = self._error or error
             self._changed.notify_all()
 
-    def _run_detection(self, place: _Place, page: PageImage) -> None:
-        pending = self._detect(page)
+    def _run_detection(self, place: _Place, find_lines: FindLines, spent_s: float = 0.0) -> None:
+        pending = find_lines()
         window: _Window | None = None
         with self._changed:
             self._undetected_count -= 1
             if isinstance(pending, PageFailure):
                 place.outcome = pending
             else:
-                self._window.add(place, pending)
+                self._window.add(place, replace(pending, detect_s=pending.detect_s + spent_s))
                 if (
                     len(self._window.pages) >= self._limits.window_pages
                     or self._window.crop_bytes >= self._limits.window_bytes
@@ -226,18 +229,31 @@ class PagePipeline:
             self._complete(window, plan)
 
     def _complete(self, window: _Window, plan: RecognitionPlan) -> None:
-        """Give each page of a window its own lines; time is shared out by width."""
+        """Give each page of a window its own lines; time is shared out by width.
+
+        A page that was read without detection, and in vain, goes through it now.
+        """
         readings = self._recognizer.lines(plan)
         columns = sum(crop.pixels.shape[1] for _, page in window.pages for crop in page.crops)
         seconds_per_column = window.seconds / max(columns, 1)
         position = 0
-        outcomes = []
+        outcomes: list[tuple[_Place, PageResult | PageFailure]] = []
+        due: list[Callable[[], None]] = []
         for place, page in window.pages:
             stop = position + len(page.crops)
             recognize_s = seconds_per_column * sum(crop.pixels.shape[1] for crop in page.crops)
-            outcomes.append((place, page_outcome(page, readings[position:stop], recognize_s)))
+            own = readings[position:stop]
+            if find_lines := detection_still_due(page, own):
+                spent_s = page.detect_s + recognize_s
+                due.append(partial(self._run_detection, place, find_lines, spent_s))
+            else:
+                outcomes.append((place, page_outcome(page, own, recognize_s)))
             position = stop
         with self._changed:
+            # Their pixels are few, so they may pass the limit of pages that are not yet detected.
+            self._undetected_count += len(due)
             for place, outcome in outcomes:
                 place.outcome = outcome
             self._changed.notify_all()
+        for detection in due:
+            self._detect_threads.submit(_AGAIN, detection)

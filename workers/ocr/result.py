@@ -33,7 +33,8 @@ class TextLine:
         text: never empty.
         quad: page pixels, clockwise from where reading starts.
         confidence: mean probability of the characters, [0, 1].
-        detection_score: mean probability of text inside the detected region, [0, 1].
+        detection_score: mean probability of text inside the detected region, [0, 1]; 1 where
+            nothing had to be detected.
         words: in reading order.
     """
 
@@ -71,7 +72,7 @@ class PageResult:
         dpi: resolution of the page image.
         rotation_deg: how far clockwise the stored page was turned to be upright.
         skew_deg: how far clockwise the text runs from the page's sides.
-        crops_found: text lines that detection found.
+        crops_found: text lines that detection found, or 1 on the direct path.
         crops_kept: of these, how many were recognized.
         lines: in reading order, without those that turned out to be empty.
         blocks: in reading order; together they hold every line once.

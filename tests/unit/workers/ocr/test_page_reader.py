@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.support.engines import NumberingEngine
 from tests.support.fake_sessions import InkDetector, InkReader, gray_of, ink_bundle
@@ -143,6 +144,30 @@ def test_recognized_lines_lie_where_the_image_is(ink_reader: PageReader) -> None
     assert box.x_max >= 195
     assert 190 <= box.y_min <= 235
     assert 190 <= result.lines[0].words[0].box.y_min <= 240
+
+
+class SureReader(InkReader):
+    """Is sure of everything."""
+
+    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return (super().run(batch) > 0).astype(np.float32)
+
+
+def test_a_low_image_on_a_page_is_read_without_detection() -> None:
+    detector = InkDetector()
+    reader = PageReader(OcrEngine(ink_bundle(), sessions=(detector, SureReader())))
+    mixed = page(0, "mixed", regions=(Box(100, 200.5, 300, 232.5),))
+    assert mixed.pixels is not None
+    mixed.pixels[204:228, 120:280] = gray_of("B")
+
+    (result,) = reader.read_pages([mixed])
+
+    assert not detector.shapes
+    assert set("".join(texts(result))) == {"B"}
+    assert isinstance(result, PageResult)
+    box = result.lines[0].quad.box
+    assert (box.x_min, box.y_min) == pytest.approx((120, 204), abs=5)
+    assert (box.x_max, box.y_max) == pytest.approx((280, 228), abs=5)
 
 
 def test_a_mixed_page_that_cannot_be_recognized_fails() -> None:
