@@ -52,6 +52,8 @@ _MUPDF_ERRORS: Final = (mupdf.FzErrorBase, RuntimeError, ValueError)
 _TEXT_FLAGS: Final = mupdf.FZ_STEXT_PRESERVE_WHITESPACE | mupdf.FZ_STEXT_MEDIABOX_CLIP
 # Ink needs no more, however large the page.
 _MAX_INK_PIXELS: Final = 8_000_000
+# Some writers give every page the images of all pages.
+_MAX_SHARED_XOBJECTS: Final = 64
 _NO_LAYER: Final = TextLayer()
 _NOWHERE: Final = Box(0, 0, 0, 0)
 
@@ -169,7 +171,7 @@ class PdfSource:
         with _translated(page_index):
             page = self._load(page_index)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
-            scan = self._scan(page, page_dpi, max_pixels)
+            scan = _scan(page, page_dpi, max_pixels)
             frame = _frame(page, page_dpi) if scan is None else scan.page.frame
             decision, layer = self._route(page, frame, mode)
             pixels = None
@@ -192,21 +194,6 @@ class PdfSource:
             pixels=pixels,
             layer=layer,
         )
-
-    def _scan(self, page: pymupdf.Page, wanted_dpi: float, max_pixels: int) -> _Scan | None:
-        """Return the JPEG that is the page; None where the page is anything else."""
-        found = _lone_image(page)
-        if found is None or self._has_color_parameters(page):
-            return None
-        image, matrix = found
-        placed = PlacedImage(image.w(), image.h(), matrix)
-        image_page = as_page(placed, _box_of(page), wanted_dpi=wanted_dpi, max_pixels=max_pixels)
-        return None if image_page is None else _Scan(image, image_page)
-
-    def _has_color_parameters(self, page: pymupdf.Page) -> bool:
-        """Whether the file says of a JPEG's colors what the JPEG itself does not say."""
-        stated = [self._value(xref, "DecodeParms") for xref, *_ in page.get_images()]
-        return any("ColorTransform" in value or "R" in value.split() for value in stated)
 
     def _route(
         self, page: pymupdf.Page, frame: Frame, mode: Mode
@@ -290,6 +277,23 @@ class PdfSource:
         if kind == "xref":
             return str(self._document.xref_object(int(value.split()[0])))
         return "" if kind == "null" else str(value)
+
+
+def _scan(page: pymupdf.Page, wanted_dpi: float, max_pixels: int) -> _Scan | None:
+    """Return the JPEG that is the page; None where the page is anything else."""
+    found = _lone_image(page)
+    if found is None:
+        return None
+    image, matrix = found
+    image_page = as_page(
+        PlacedImage(image.w(), image.h(), matrix),
+        _box_of(page),
+        wanted_dpi=wanted_dpi,
+        max_pixels=max_pixels,
+    )
+    if image_page is None or not _is_color_as_usual(page, image):
+        return None
+    return _Scan(image, image_page)
 
 
 class _LoneImageDevice(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
@@ -378,6 +382,36 @@ def _is_plain_jpeg(image: mupdf.FzImage) -> bool:
     )
     is_changed = image.imagemask() or image.use_decode() or image.use_colorkey()
     return bool(is_gray_or_rgb) and not is_changed and not image.mask().m_internal
+
+
+def _is_color_as_usual(page: pymupdf.Page, image: mupdf.FzImage) -> bool:
+    """Whether the file leaves it to the JPEG how its colors are meant; in doubt it does not.
+
+    /ColorTransform stands beside the JPEG, and MuPDF keeps what it says to itself.
+    """
+    if image.n() == 1:
+        return True
+    resources = mupdf.pdf_page_resources(mupdf.pdf_page_from_fz_page(page.this))
+    xobjects = mupdf.pdf_dict_gets(resources, "XObject")
+    count = mupdf.pdf_dict_len(xobjects)
+    if count > _MAX_SHARED_XOBJECTS:
+        return False
+    stated = [mupdf.pdf_dict_get_val(xobjects, index) for index in range(count)]
+    sizes = [[_integer(xobject, side) for side in ("Width", "Height")] for xobject in stated]
+    return [image.w(), image.h()] in sizes and not any(map(_has_color_transform, stated))
+
+
+def _integer(dictionary: mupdf.PdfObj, key: str) -> int:
+    return int(mupdf.pdf_to_int(mupdf.pdf_dict_gets(dictionary, key)))
+
+
+def _has_color_transform(xobject: mupdf.PdfObj) -> bool:
+    stated = mupdf.pdf_dict_gets(xobject, "DecodeParms")
+    each = [mupdf.pdf_array_get(stated, index) for index in range(mupdf.pdf_array_len(stated))]
+    return any(
+        mupdf.pdf_dict_gets(parameters, "ColorTransform").m_internal
+        for parameters in (stated, *each)
+    )
 
 
 def _box_of(page: pymupdf.Page) -> Box:

@@ -51,7 +51,8 @@ _READERS: Final[dict[MediaType, type[ImageFile.ImageFile]]] = {
     MediaType.WEBP: WebPImageFile,
     MediaType.BMP: BmpImageFile,
 }
-_GRAY_COMPONENTS: Final = 1
+# Components of a JPEG.
+_GRAY: Final = 1
 # An Adobe marker that says so, and the usual meaning of a JPEG without one.
 _IS_YCC: Final = 1
 _RGB_COMPONENT_IDS: Final = [ord(name) for name in "RGB"]
@@ -194,8 +195,8 @@ def decode_jpeg(
             image.draft(None, (max(width_px // reduction, 1), max(height_px // reduction, 1)))
         if image.size != (-(-width_px // reduction), -(-height_px // reduction)):
             raise DamagedPageError("The image is too small to be shrunk.")
-        pixels: NDArray[np.uint8] = np.array(image.convert("RGB"))
-    return pixels
+        stored: NDArray[np.uint8] = np.array(image)
+    return np.repeat(stored[..., None], 3, axis=2) if component_count == _GRAY else stored
 
 
 def _has_plain_colors(image: JpegImageFile, component_count: int) -> bool:
@@ -203,7 +204,7 @@ def _has_plain_colors(image: JpegImageFile, component_count: int) -> bool:
     component_ids = [component[0] for component in image.layer]
     if len(component_ids) != component_count:
         return False
-    return component_count == _GRAY_COMPONENTS or (
+    return component_count == _GRAY or (
         image.info.get("adobe_transform", _IS_YCC) == _IS_YCC
         and component_ids != _RGB_COMPONENT_IDS
     )
