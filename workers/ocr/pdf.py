@@ -74,6 +74,7 @@ class _Scan:
                 size=(self.image.w(), self.image.h()),
                 component_count=self.image.n(),
                 reduction=self.page.reduction,
+                resized_to=self.page.resized_to,
             )
         except DamagedPageError:
             return None
@@ -155,8 +156,8 @@ class PdfSource:
     ) -> RenderedPage:
         """Return one upright page; the protocol says more.
 
-        A page that is one JPEG of about the wanted resolution is not rendered: its own pixels are
-        taken, in their own frame, on all routes.
+        A page that is one JPEG of enough resolution is not rendered: its own pixels are taken, in
+        the frame that ``pdf_image_page`` chooses, on all routes.
 
         An image that MuPDF cannot decode is left out by it. Where the page has visible text, the
         rest is worth reading; else it has lost its content, and fails, so that nobody takes it for
@@ -171,8 +172,10 @@ class PdfSource:
         with _translated(page_index):
             page = self._load(page_index)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
-            scan = _scan(page, page_dpi, max_pixels)
-            frame = _frame(page, page_dpi) if scan is None else scan.page.frame
+            frame = _frame(page, page_dpi)
+            scan = _scan(page, frame, max_pixels)
+            if scan is not None:
+                frame = scan.page.frame
             decision, layer = self._route(page, frame, mode)
             pixels = None
             if decision.route in DRAWN_ROUTES:
@@ -279,7 +282,7 @@ class PdfSource:
         return "" if kind == "null" else str(value)
 
 
-def _scan(page: pymupdf.Page, wanted_dpi: float, max_pixels: int) -> _Scan | None:
+def _scan(page: pymupdf.Page, rendered: Frame, max_pixels: int) -> _Scan | None:
     """Return the JPEG that is the page; None where the page is anything else."""
     found = _lone_image(page)
     if found is None:
@@ -288,7 +291,7 @@ def _scan(page: pymupdf.Page, wanted_dpi: float, max_pixels: int) -> _Scan | Non
     image_page = as_page(
         PlacedImage(image.w(), image.h(), matrix),
         _box_of(page),
-        wanted_dpi=wanted_dpi,
+        rendered=rendered,
         max_pixels=max_pixels,
     )
     if image_page is None or not _is_color_as_usual(page, image):

@@ -21,7 +21,7 @@ _TOLERANCE_PT: Final = 0.5
 _REDUCTIONS: Final = (8, 4, 2, 1)
 # So much of the wanted resolution is as good as all of it: 1653 pixels over A4 are 199.9 dpi.
 _ENOUGH: Final = 0.98
-# More pixels than this cost the stages after rendering more than decoding saves.
+# More pixels than this cost the stages after rendering more than taking them as they are saves.
 _MAX_EXCESS: Final = 1.25
 
 
@@ -59,6 +59,7 @@ class ImagePage:
     Attributes:
         frame: size and resolution of the upright page image.
         reduction: 1, 2, 4 or 8: by how much the image is shrunk while it is decoded.
+        resized_to: width and height to which it is shrunk then, as it is stored; None for not.
         is_transposed: rows of the image are columns of the page.
         is_flipped_x: then mirrored left to right.
         is_flipped_y: then mirrored top to bottom.
@@ -66,6 +67,7 @@ class ImagePage:
 
     frame: Frame
     reduction: int
+    resized_to: tuple[int, int] | None
     is_transposed: bool
     is_flipped_x: bool
     is_flipped_y: bool
@@ -74,7 +76,7 @@ class ImagePage:
         """Turn the decoded image as the page shows it.
 
         Args:
-            pixels: (H, W, 3) uint8 RGB as stored, reduced already.
+            pixels: (H, W, 3) uint8 RGB as stored, in the size for this page.
         """
         if self.is_transposed:
             pixels = pixels.transpose(1, 0, 2)
@@ -95,41 +97,42 @@ def covers(box: Box, page: Box) -> bool:
     )
 
 
-def as_page(
-    image: PlacedImage, page: Box, *, wanted_dpi: float, max_pixels: int
-) -> ImagePage | None:
-    """Decide whether an image's own pixels serve as the page's.
+def as_page(image: PlacedImage, page: Box, *, rendered: Frame, max_pixels: int) -> ImagePage | None:
+    """Decide whether an image's own pixels serve as the page's, and in which size.
+
+    They are kept where their resolution, halved as often as it goes, is about the wanted one, and
+    shrunk to it where it is higher.
 
     Args:
         image: the only thing on the page, opaque.
         page: the upright page from (0, 0), points.
-        wanted_dpi: the image keeps at least this resolution, and not much more.
-        max_pixels: the page image has at most this many.
+        rendered: what the page would be rendered to, at the wanted resolution.
+        max_pixels: what is decoded has at most this many.
 
     Returns:
         None where the page has to be rendered: the image is not the page exactly, it is skewed,
-        its pixels are not square, or its resolution does not suit.
+        its pixels are not square, there are too many of them, or too few.
     """
     a, b, c, d, _, _ = image.matrix
     is_straight = max(abs(b), abs(c)) <= _TOLERANCE_PT
-    if not is_straight and max(abs(a), abs(d)) > _TOLERANCE_PT:
-        return None
-    if not _is_same_box(_placed_box(image.matrix), page):
+    is_skewed = not is_straight and max(abs(a), abs(d)) > _TOLERANCE_PT
+    if is_skewed or not _is_same_box(_placed_box(image.matrix), page):
         return None
     stored = (image.width_px, image.height_px)
     width_px, height_px = stored if is_straight else stored[::-1]
     own_dpi = _dpi_of(width_px, height_px, page)
-    if own_dpi is None:
+    if own_dpi is None or own_dpi < _ENOUGH * rendered.dpi:
         return None
-    reduction = _reduction_for(own_dpi, wanted_dpi)
-    if reduction is None:
-        return None
+    reduction = next(by for by in _REDUCTIONS if by == 1 or own_dpi / by >= _ENOUGH * rendered.dpi)
     frame = Frame(own_dpi / reduction, -(-width_px // reduction), -(-height_px // reduction))
     if frame.width_px * frame.height_px > max_pixels:
         return None
+    is_resized = frame.dpi > _MAX_EXCESS * rendered.dpi
+    upright_size = (rendered.width_px, rendered.height_px)
     return ImagePage(
-        frame=frame,
+        frame=rendered if is_resized else frame,
         reduction=reduction,
+        resized_to=(upright_size if is_straight else upright_size[::-1]) if is_resized else None,
         is_transposed=not is_straight,
         is_flipped_x=(a if is_straight else c) < 0,
         is_flipped_y=(d if is_straight else b) < 0,
@@ -160,8 +163,3 @@ def _dpi_of(width_px: int, height_px: int, page: Box) -> float | None:
         abs(height_px * _PT_PER_INCH / dpi - page.y_max),
     )
     return dpi if error_pt <= _TOLERANCE_PT else None
-
-
-def _reduction_for(own_dpi: float, wanted_dpi: float) -> int | None:
-    lowest, highest = _ENOUGH * wanted_dpi, _MAX_EXCESS * wanted_dpi
-    return next((by for by in _REDUCTIONS if lowest <= own_dpi / by <= highest), None)

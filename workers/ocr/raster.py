@@ -168,7 +168,12 @@ class RasterSource:
 
 
 def decode_jpeg(
-    content: bytes, *, size: tuple[int, int], component_count: int, reduction: int
+    content: bytes,
+    *,
+    size: tuple[int, int],
+    component_count: int,
+    reduction: int = 1,
+    resized_to: tuple[int, int] | None = None,
 ) -> NDArray[np.uint8]:
     """Decode a JPEG that lies in another file; what it says of its orientation is left alone.
 
@@ -177,6 +182,7 @@ def decode_jpeg(
         size: width and height in pixels that the other file states.
         component_count: likewise: 1 for gray, 3 for color.
         reduction: 1, 2, 4 or 8: sides shrink by it, and are rounded up.
+        resized_to: width and height to which the image is shrunk further.
 
     Returns:
         (H, W, 3) uint8 RGB.
@@ -195,7 +201,9 @@ def decode_jpeg(
             image.draft(None, (max(width_px // reduction, 1), max(height_px // reduction, 1)))
         if image.size != (-(-width_px // reduction), -(-height_px // reduction)):
             raise DamagedPageError("The image is too small to be shrunk.")
-        stored: NDArray[np.uint8] = np.array(image)
+        image.load()
+        page = image if resized_to is None else image.resize(resized_to, Image.Resampling.BOX)
+        stored: NDArray[np.uint8] = np.array(page)
     return np.repeat(stored[..., None], 3, axis=2) if component_count == _GRAY else stored
 
 

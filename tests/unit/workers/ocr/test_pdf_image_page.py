@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.ocr.geometry import Box
+from workers.ocr.layer_evidence import Frame
 from workers.ocr.pdf_image_page import ImagePage, Matrix, PlacedImage, as_page, covers
 
 MAX_PIXELS = 60_000_000
@@ -21,7 +22,9 @@ def page_of(
     page: Box = PAGE,
 ) -> ImagePage | None:
     image = PlacedImage(width_px, height_px, matrix)
-    return as_page(image, page, wanted_dpi=wanted_dpi, max_pixels=max_pixels)
+    zoom = wanted_dpi / 72
+    rendered = Frame(wanted_dpi, round(page.x_max * zoom), round(page.y_max * zoom))
+    return as_page(image, page, rendered=rendered, max_pixels=max_pixels)
 
 
 def placed(*, transposed: bool, flipped_x: bool, flipped_y: bool, page: Box) -> Matrix:
@@ -64,19 +67,38 @@ def test_every_pixel_lands_where_the_matrix_has_it(
     ("own_dpi", "wanted_dpi", "reduction"),
     [(200, 200, 1), (199, 200, 1), (240, 200, 1), (300, 150, 2), (600, 300, 2), (1600, 200, 8)],
 )
-def test_an_image_is_taken_at_the_reduction_that_gives_the_wanted_resolution(
+def test_an_image_is_kept_at_the_reduction_that_gives_the_wanted_resolution(
     own_dpi: int, wanted_dpi: int, reduction: int
 ) -> None:
     image_page = page_of(own_dpi, 2 * own_dpi, wanted_dpi=wanted_dpi)
 
     assert image_page is not None
     assert image_page.reduction == reduction
+    assert image_page.resized_to is None
     assert image_page.frame.dpi == pytest.approx(own_dpi / reduction)
 
 
-@pytest.mark.parametrize("own_dpi", [100, 300, 390])
-def test_an_image_far_from_the_wanted_resolution_is_left_to_rendering(own_dpi: int) -> None:
-    assert page_of(own_dpi, 2 * own_dpi, wanted_dpi=200) is None
+@pytest.mark.parametrize(("own_dpi", "reduction"), [(300, 1), (390, 1), (600, 2), (1400, 4)])
+def test_an_image_of_much_more_resolution_is_shrunk_to_the_wanted_one(
+    own_dpi: int, reduction: int
+) -> None:
+    image_page = page_of(own_dpi, 2 * own_dpi, wanted_dpi=200)
+
+    assert image_page is not None
+    assert image_page.reduction == reduction
+    assert image_page.frame == Frame(200, 200, 400)
+    assert image_page.resized_to == (200, 400)
+
+
+def test_a_lying_image_is_shrunk_as_it_lies() -> None:
+    image_page = page_of(600, 300, Matrix(0, 144, 72, 0, 0, 0))
+
+    assert image_page is not None
+    assert image_page.resized_to == (400, 200)
+
+
+def test_an_image_of_too_little_resolution_is_left_to_rendering() -> None:
+    assert page_of(100, 200, wanted_dpi=200) is None
 
 
 @given(

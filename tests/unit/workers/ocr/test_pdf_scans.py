@@ -122,6 +122,17 @@ def test_a_scan_of_twice_the_wanted_resolution_is_decoded_at_half_its_size(tmp_p
     assert np.abs(page.pixels - rendering(content, OWN_DPI / 2)).mean() < 1.5
 
 
+def test_a_scan_of_much_more_resolution_is_shrunk_to_the_wanted_one(tmp_path: Path) -> None:
+    content = scan_pdf(page=b"/Rotate 90")
+
+    page = first_page(tmp_path, content, dpi=150)
+
+    assert page.dpi == 150
+    assert page.pixels is not None
+    difference = page.pixels - rendering(content, 150)
+    assert 0 < np.abs(difference).mean() < 1.5  # Not at all is what MuPDF would draw.
+
+
 def test_the_user_unit_makes_the_resolution_of_a_scan_lower(tmp_path: Path) -> None:
     page = first_page(tmp_path, scan_pdf(page=b"/UserUnit 2"), dpi=100)
 

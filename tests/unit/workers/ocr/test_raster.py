@@ -326,7 +326,7 @@ def test_a_jpeg_out_of_another_file_is_not_turned_by_its_exif(tmp_path: Path) ->
     exif[ExifTags.Base.Orientation] = 6
     content = saved(tmp_path, left_half_black("L"), "JPEG", exif=exif).read_bytes()
 
-    pixels = decode_jpeg(content, size=(40, 20), component_count=1, reduction=1)
+    pixels = decode_jpeg(content, size=(40, 20), component_count=1)
 
     assert pixels.shape == (20, 40, 3)
     assert pixels[10, 5].max() < 10
@@ -346,6 +346,16 @@ def test_a_jpeg_is_reduced_with_its_sides_rounded_up(
     assert pixels.shape == (-(-height_px // reduction), -(-width_px // reduction), 3)
 
 
+def test_a_jpeg_is_shrunk_to_any_size(tmp_path: Path) -> None:
+    content = saved(tmp_path, left_half_black("L"), "JPEG").read_bytes()
+
+    pixels = decode_jpeg(content, size=(40, 20), component_count=1, resized_to=(24, 12))
+
+    assert pixels.shape == (12, 24, 3)
+    assert pixels[6, 3].max() < 10
+    assert pixels[6, 20].min() > 245
+
+
 @pytest.mark.parametrize(
     ("size", "component_count", "kept"), [((40, 21), 3, 1), ((40, 20), 1, 1), ((40, 20), 3, 0.7)]
 )
@@ -355,16 +365,11 @@ def test_a_jpeg_that_is_not_what_its_file_says_is_damaged(
     content = saved(tmp_path, left_half_black(), "JPEG").read_bytes()
 
     with pytest.raises(DamagedPageError):
-        decode_jpeg(
-            content[: int(len(content) * kept)],
-            size=size,
-            component_count=component_count,
-            reduction=1,
-        )
+        decode_jpeg(content[: int(len(content) * kept)], size=size, component_count=component_count)
 
 
 def test_a_jpeg_that_stores_red_green_and_blue_is_not_decoded(tmp_path: Path) -> None:
     content = saved(tmp_path, left_half_black(), "JPEG", keep_rgb=True).read_bytes()
 
     with pytest.raises(DamagedPageError):
-        decode_jpeg(content, size=(40, 20), component_count=3, reduction=1)
+        decode_jpeg(content, size=(40, 20), component_count=3)
