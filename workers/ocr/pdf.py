@@ -289,7 +289,7 @@ def _scan(page: pymupdf.Page, rendered: Frame, max_pixels: int) -> _Scan | None:
         return None
     image, matrix = found
     image_page = as_page(
-        PlacedImage(image.w(), image.h(), matrix),
+        PlacedImage(image.w(), image.h(), image.n() == 1, matrix),
         _box_of(page),
         rendered=rendered,
         max_pixels=max_pixels,

@@ -43,12 +43,14 @@ class PlacedImage:
     Attributes:
         width_px: of the stored image.
         height_px: likewise.
+        is_gray: one component a pixel, else three.
         matrix: from the unit square, the image's top left corner at its origin, to the upright
             page, points from the top left.
     """
 
     width_px: int
     height_px: int
+    is_gray: bool
     matrix: Matrix
 
 
@@ -100,8 +102,8 @@ def covers(box: Box, page: Box) -> bool:
 def as_page(image: PlacedImage, page: Box, *, rendered: Frame, max_pixels: int) -> ImagePage | None:
     """Decide whether an image's own pixels serve as the page's, and in which size.
 
-    They are kept where their resolution, halved as often as it goes, is about the wanted one, and
-    shrunk to it where it is higher.
+    They are kept where their resolution, halved as often as it goes, is about the wanted one. With
+    a higher one a gray image is shrunk; for a color image rendering does that as quickly.
 
     Args:
         image: the only thing on the page, opaque.
@@ -111,7 +113,7 @@ def as_page(image: PlacedImage, page: Box, *, rendered: Frame, max_pixels: int) 
 
     Returns:
         None where the page has to be rendered: the image is not the page exactly, it is skewed,
-        its pixels are not square, there are too many of them, or too few.
+        its pixels are not square, or their number does not suit.
     """
     a, b, c, d, _, _ = image.matrix
     is_straight = max(abs(b), abs(c)) <= _TOLERANCE_PT
@@ -128,6 +130,8 @@ def as_page(image: PlacedImage, page: Box, *, rendered: Frame, max_pixels: int) 
     if frame.width_px * frame.height_px > max_pixels:
         return None
     is_resized = frame.dpi > _MAX_EXCESS * rendered.dpi
+    if is_resized and not image.is_gray:
+        return None
     upright_size = (rendered.width_px, rendered.height_px)
     return ImagePage(
         frame=rendered if is_resized else frame,

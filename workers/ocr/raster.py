@@ -202,7 +202,7 @@ def decode_jpeg(
         if image.size != (-(-width_px // reduction), -(-height_px // reduction)):
             raise DamagedPageError("The image is too small to be shrunk.")
         image.load()
-        page = image if resized_to is None else image.resize(resized_to, Image.Resampling.BOX)
+        page = image if resized_to is None else image.resize(resized_to, Image.Resampling.HAMMING)
         stored: NDArray[np.uint8] = np.array(page)
     return np.repeat(stored[..., None], 3, axis=2) if component_count == _GRAY else stored
 

@@ -17,11 +17,12 @@ def page_of(
     height_px: int,
     matrix: Matrix = UPRIGHT,
     *,
+    is_gray: bool = True,
     wanted_dpi: float = 200,
     max_pixels: int = MAX_PIXELS,
     page: Box = PAGE,
 ) -> ImagePage | None:
-    image = PlacedImage(width_px, height_px, matrix)
+    image = PlacedImage(width_px, height_px, is_gray, matrix)
     zoom = wanted_dpi / 72
     rendered = Frame(wanted_dpi, round(page.x_max * zoom), round(page.y_max * zoom))
     return as_page(image, page, rendered=rendered, max_pixels=max_pixels)
@@ -79,7 +80,7 @@ def test_an_image_is_kept_at_the_reduction_that_gives_the_wanted_resolution(
 
 
 @pytest.mark.parametrize(("own_dpi", "reduction"), [(300, 1), (390, 1), (600, 2), (1400, 4)])
-def test_an_image_of_much_more_resolution_is_shrunk_to_the_wanted_one(
+def test_a_gray_image_of_much_more_resolution_is_shrunk_to_the_wanted_one(
     own_dpi: int, reduction: int
 ) -> None:
     image_page = page_of(own_dpi, 2 * own_dpi, wanted_dpi=200)
@@ -95,6 +96,11 @@ def test_a_lying_image_is_shrunk_as_it_lies() -> None:
 
     assert image_page is not None
     assert image_page.resized_to == (400, 200)
+
+
+def test_a_color_image_of_much_more_resolution_is_left_to_rendering() -> None:
+    assert page_of(300, 600, is_gray=False) is None
+    assert page_of(400, 800, is_gray=False) is not None
 
 
 def test_an_image_of_too_little_resolution_is_left_to_rendering() -> None:

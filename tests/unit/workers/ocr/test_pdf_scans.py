@@ -122,8 +122,8 @@ def test_a_scan_of_twice_the_wanted_resolution_is_decoded_at_half_its_size(tmp_p
     assert np.abs(page.pixels - rendering(content, OWN_DPI / 2)).mean() < 1.5
 
 
-def test_a_scan_of_much_more_resolution_is_shrunk_to_the_wanted_one(tmp_path: Path) -> None:
-    content = scan_pdf(page=b"/Rotate 90")
+def test_a_gray_scan_of_much_more_resolution_is_shrunk_to_the_wanted_one(tmp_path: Path) -> None:
+    content = scan_pdf(jpeg_of(scan_pixels("L")), image=GRAY, page=b"/Rotate 90")
 
     page = first_page(tmp_path, content, dpi=150)
 
