@@ -18,8 +18,8 @@ from api.settings import ApiSettings
 from db.engine import Database, Transaction
 from db.states import Priority
 from storage.object_store import ObjectStore
-from storage.s3 import S3ObjectStore
 from workers import dispatch
+from workers.object_storage import make_store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,16 +59,8 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         pool_size=settings.api_database_pool_size,
         max_connections=capacity.database_connections,
     )
-    secret = settings.s3_secret_access_key
-    store = S3ObjectStore(
-        bucket=settings.s3_bucket,
-        endpoint_url=settings.s3_endpoint_url,
-        region=settings.s3_region,
-        access_key_id=settings.s3_access_key_id,
-        secret_access_key=None if secret is None else secret.get_secret_value(),
-        checksums=settings.s3_checksums,
-        attempts=STORAGE_ATTEMPTS,
-        connections=capacity.storage_connections,
+    store = make_store(
+        settings, attempts=STORAGE_ATTEMPTS, connections=capacity.storage_connections
     )
     try:
         yield Doors(

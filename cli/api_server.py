@@ -25,7 +25,11 @@ def api(
     try:
         settings = read_api_settings()
     except SettingsError as error:
-        raise CommandError(f"the settings are wrong:\n{error}", exit_code=EXIT_USAGE) from error
+        raise CommandError(
+            f"the settings are wrong:\n{error}",
+            "`pagefleet up` serves it locally without any; docs/settings.md lists all.",
+            exit_code=EXIT_USAGE,
+        ) from error
     chosen = {"api_host": host, "api_port": port}
     serve(
         settings.model_copy(

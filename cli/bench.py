@@ -288,7 +288,7 @@ def _bench_errors() -> Iterator[None]:
     try:
         yield
     except (BenchError, OcrError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), "`pagefleet doctor` looks for the usual causes.") from error
 
 
 @contextmanager

@@ -19,7 +19,12 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 # The API answers an upload when its bytes are safe in storage.
 _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
-_UNAUTHENTICATED: Final = 401
+_REMEDIES: Final = {
+    401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
+    500: "The API's log says more, under the request's id.",
+    503: "`pagefleet doctor` asks its servers, one by one.",
+}
+_NO_PROBLEM_REMEDY: Final = "Is this the address of a Pagefleet API? Name the right one: --api-url."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,14 @@ class BatchStatus:
     @property
     def documents_final(self) -> int:
         return sum(self.by_state[state] for state in FINAL_STATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Documents, newest first; ``next_cursor`` is where older ones go on, None at the end."""
+
+    documents: tuple[DocumentStatus, ...]
+    next_cursor: str | None
 
 
 class ApiClient:
@@ -128,25 +141,46 @@ class ApiClient:
         self, *, batch_id: UUID | None = None, state: str | None = None
     ) -> Iterator[DocumentStatus]:
         """Yield documents, newest first, asking for more as they are taken."""
-        wanted = {"batch_id": batch_id and str(batch_id), "state": state}
+        for page in self.listings(batch_id=batch_id, state=state):
+            yield from page.documents
+
+    def listings(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        batch_id: UUID | None = None,
+        state: str | None = None,
+    ) -> Iterator[Listing]:
+        """Yield documents, newest first, as they come from the API; one listing at least.
+
+        Args:
+            limit: documents in all; None for all there are.
+            cursor: ``next_cursor`` of the listing after which it goes on.
+            batch_id: only those of this batch.
+            state: only those in this state.
+        """
+        wanted = {"batch_id": batch_id and str(batch_id), "state": state, "cursor": cursor}
         parameters = {name: value for name, value in wanted.items() if value is not None}
-        cursor: str | None = None
-        while True:
-            page = self._call(
-                "GET",
-                "/v1/documents",
-                params={**parameters, "limit": str(_LISTED_AT_ONCE)}
-                | ({"cursor": cursor} if cursor else {}),
-            )
-            yield from map(_document, page["documents"])
-            cursor = page["next_cursor"]
-            if cursor is None:
+        left = limit
+        while left is None or left > 0:
+            asked = _LISTED_AT_ONCE if left is None else min(left, _LISTED_AT_ONCE)
+            page = self._call("GET", "/v1/documents", params={**parameters, "limit": str(asked)})
+            listing = Listing(tuple(map(_document, page["documents"])), page["next_cursor"])
+            yield listing
+            if listing.next_cursor is None:
                 return
+            parameters["cursor"] = listing.next_cursor
+            left = None if left is None else left - len(listing.documents)
 
     def result(self, document: DocumentStatus) -> dict[str, Any]:
         """Return the result of a document that has one."""
         if document.result_path is None:
-            raise ApiError(f"document {document.id} has no result", code="not_found")
+            raise ApiError(
+                f"document {document.id} has no result",
+                f"`pagefleet status {document.id}` says why.",
+                code="not_found",
+            )
         return self._call("GET", document.result_path)
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
@@ -172,14 +206,14 @@ class ApiClient:
 
 def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever JSON came
     problem = answer if isinstance(answer, dict) else {}
-    remedy = ""
-    if status == _UNAUTHENTICATED:
-        remedy = "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -."
+    # A problem's detail says what to do; these are about this command line and its machine.
+    remedy = _REMEDIES.get(status, "" if problem.get("detail") else _NO_PROBLEM_REMEDY)
     fields = "".join(
         f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
     )
+    detail = str(problem.get("detail") or f"the API answered with status {status}")
     return ApiError(
-        f"{problem.get('detail') or f'the API answered with status {status}'}{fields}",
+        f"{detail.removesuffix('.') if fields else detail}{fields}",
         remedy,
         code=str(problem.get("code") or "internal"),
         status=status,

@@ -25,19 +25,21 @@ def demo(
     Uses the stack that runs, or starts one, which stays until Ctrl-C. Exits with 0 only when each
     sample ended as it must: with its text, or with its named error.
     """
-    from cli.demo_run import run_samples, show_outcomes
+    from cli.demo_run import run_samples, show_addresses, show_outcomes
+    from cli.required_models import require_models
     from cli.stack.state import read_stack
     from workers.settings import home_dir
 
     home = home_dir()
-    _require_models()
+    require_models()
     running = read_stack(home)
     if running is None:
         outcomes = _run_with_own_stack(home, exit_when_done=exit_when_done)
     else:
         notices().print(f"Using the stack that runs at {running.api_url}.")
         outcomes = run_samples(running, home)
-        show_outcomes(outcomes, running)
+        show_outcomes(outcomes)
+        show_addresses(running)
         output().print("The stack goes on; `pagefleet down` stops it.", markup=False)
     if not outcomes or any(outcome.problems for outcome in outcomes):
         raise typer.Exit(EXIT_FAILED)
@@ -59,15 +61,20 @@ class _Visitor(threading.Thread):
         self._exit_when_done = exit_when_done
 
     def run(self) -> None:
-        from cli.demo_run import run_samples, show_outcomes
+        from cli.demo_run import run_samples, show_addresses, show_outcomes
 
         try:
             self.outcomes = run_samples(self._state, self._home)
-            show_outcomes(self.outcomes, self._state)
+            show_outcomes(self.outcomes)
+            if not self._exit_when_done:
+                show_addresses(self._state)
         except CommandError as error:
             self.error = error
         except OSError as error:
-            self.error = CommandError(f"the samples cannot be written: {error}")
+            self.error = CommandError(
+                f"the samples cannot be written: {error}",
+                "Free some space or choose another folder with PAGEFLEET_HOME.",
+            )
         finally:
             if self._exit_when_done or not self.outcomes:
                 self._stop.set()
@@ -104,22 +111,14 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
         return []
     if visitors[0].error is not None:
         raise visitors[0].error
+    if visitors[0].outcomes:
+        _say_how_to_return()
     return visitors[0].outcomes
 
 
-def _require_models() -> None:
-    """Look for the models first: without them workers wait, and the documents with them.
-
-    Raises:
-        CommandError: one is missing or is not the pinned one.
-    """
-    from cli.settings import load_settings
-    from workers.ocr.errors import ModelFileError
-    from workers.ocr.profiles import open_profile
-    from workers.settings import OcrSettings
-
-    settings = load_settings(OcrSettings)
-    try:
-        open_profile(settings.profile, settings.models_dir)
-    except ModelFileError as error:
-        raise CommandError(str(error)) from error
+def _say_how_to_return() -> None:
+    output().print(
+        "All servers are stopped; the data stay. `pagefleet up --detach` starts them again: the"
+        " results are\nthen at the addresses above, and `pagefleet status` lists their documents.",
+        markup=False,
+    )

@@ -9,12 +9,13 @@ from rich.markup import escape
 
 from cli.client import UNREACHABLE, ApiClient, DocumentStatus
 from cli.console import notices, output
+from cli.document_list import pages_of
 from cli.errors import ApiError
 from cli.progress import progress_bar
 from cli.sample_check import refusal_problems, result_problems
 from cli.samples import Sample, write_samples
 from cli.stack.state import StackState
-from cli.status import pages_of, watch_documents
+from cli.status import watch_documents
 
 BATCH_NAME: Final = "Samples"
 _SERVER_ERROR: Final = 500
@@ -60,8 +61,8 @@ def run_samples(stack: StackState, home: Path) -> list[DemoOutcome]:
         ]
 
 
-def show_outcomes(outcomes: Sequence[DemoOutcome], stack: StackState) -> None:
-    """Print what became of each sample, and where everything is."""
+def show_outcomes(outcomes: Sequence[DemoOutcome]) -> None:
+    """Print what became of each sample, and where its result is."""
     console = output()
     for outcome in outcomes:
         mark = "[red]WRONG[/red]" if outcome.problems else "[green]ok[/green]   "
@@ -70,8 +71,12 @@ def show_outcomes(outcomes: Sequence[DemoOutcome], stack: StackState) -> None:
         for line in filter(None, (outcome.address, outcome.error, *outcome.problems)):
             console.print(f"       {line}", markup=False)
     good = sum(not outcome.problems for outcome in outcomes)
-    console.print(
-        f"\n{good} of {len(outcomes)} samples ended as they must.\n\n"
+    console.print(f"\n{good} of {len(outcomes)} samples ended as they must.\n")
+
+
+def show_addresses(stack: StackState) -> None:
+    """Print where the servers of a running stack are, and what opens them."""
+    output().print(
         f"API     {stack.api_url}, described at {stack.api_url}/openapi.json\n"
         f"Flower  {stack.flower_url}, user {stack.flower_user}, password {stack.flower_password}\n"
         f'Result  curl -H "Authorization: Bearer {stack.api_key}" ADDRESS\n',

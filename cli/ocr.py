@@ -1,6 +1,6 @@
 """``pagefleet ocr``: files in, results out, in one process and without any server."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.console import json_line, notices, quiet_logs, shown
-from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from cli.errors import EXIT_FAILED, CommandError
 from cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from cli.ocr_inputs import FoundInputs
     from cli.ocr_run import FileOutcome, FileReader, OutputFormat
-    from workers.ocr.modes import Mode
+    from cli.ocr_tally import RunTally
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
@@ -68,6 +68,12 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
         Path | None,
         typer.Option(metavar="FILE", help="A file whose first line is that password."),
     ] = None,
+    skip_existing: Annotated[
+        bool,
+        typer.Option(
+            "--skip-existing", help="Leave out files whose whole result an earlier run has written."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file on standard output.")
     ] = False,
@@ -78,31 +84,49 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
     cannot be read is reported, and the others go on; the exit code is then 1.
     """
-    from cli.ocr_inputs import find_inputs, output_paths
+    from cli.ocr_choices import known_format, known_mode, require_profile
+    from cli.ocr_inputs import output_paths
     from cli.ocr_run import SUFFIXES
+    from cli.ocr_tally import RunTally
     from cli.secret_options import read_secret
     from cli.settings import file_password, load_settings
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
-    chosen = _known_format(output_format)
-    options = OcrOptions(mode=_known_mode(mode), dpi=dpi)
+    chosen = known_format(output_format)
+    options = OcrOptions(mode=known_mode(mode), dpi=dpi)
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})
+    require_profile(settings.profile)
     password = read_secret(password, password_file, label="password") or file_password()
-    found = find_inputs(files)
-    _report_skipped(found)
+    found = _find(files)
     targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
-    with (
-        _file_reader(settings, options, output_format=chosen, password=password) as reader,
-        progress_bar("pages") as bar,
-    ):
-        outcomes = [
-            _read(reader, each.path, target, bar=bar, as_json=as_json)
-            for each, target in zip(found.files, targets, strict=True)
-        ]
-    _end(outcomes)
+    wanted = [(each.path, target) for each, target in zip(found.files, targets, strict=True)]
+    if skip_existing:
+        wanted = _without_done(wanted, output_format=chosen)
+    tally = RunTally(files=len(targets), skipped=len(targets) - len(wanted))
+    with _summed_up(tally):
+        if not wanted:
+            return
+        with _file_reader(settings, options, output_format=chosen, password=password) as reader:
+            _read_all(reader, wanted, tally, as_json=as_json)
+    if tally.not_succeeded:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _without_done(
+    wanted: Sequence[tuple[Path, Path]], *, output_format: "OutputFormat"
+) -> list[tuple[Path, Path]]:
+    from cli.earlier_results import is_done
+
+    left = []
+    with progress_bar("files") as bar:
+        for number, (path, target) in enumerate(wanted):
+            bar.show("looking for earlier results", number, len(wanted))
+            if not is_done(path, target, output_format=output_format):
+                left.append((path, target))
+    return left
 
 
 @contextmanager
@@ -141,25 +165,69 @@ def _file_reader(
         raise CommandError(str(error), "`pagefleet doctor` looks for the cause.") from error
 
 
+def _read_all(
+    reader: "FileReader", wanted: Sequence[tuple[Path, Path]], tally: "RunTally", *, as_json: bool
+) -> None:
+    is_one = len(wanted) == 1
+    tally.start()
+    with progress_bar("pages" if is_one else "files") as bar:
+
+        def show(name: str, done: int, total: int) -> None:
+            if is_one:
+                bar.show(name, done, total, note=tally.pace(done))
+            else:
+                place = f"{name} {done}/{total}"
+                bar.show(place, tally.read, len(wanted), note=tally.pace(done))
+
+        for path, target in wanted:
+            outcome = _read(reader, path, target, show=show)
+            tally.add(outcome)
+            _report(outcome, bar=bar, as_json=as_json)
+
+
 def _read(
-    reader: "FileReader", path: Path, target: Path, *, bar: Bar, as_json: bool
+    reader: "FileReader", path: Path, target: Path, *, show: Callable[[str, int, int], None]
 ) -> "FileOutcome":
     try:
-        outcome = reader.read(
-            path, target, on_page=lambda done, total: bar.show(shown(path.name), done, total)
+        return reader.read(
+            path, target, on_page=lambda done, total: show(shown(path.name), done, total)
         )
     except OSError as error:
         raise CommandError(
             f"{shown(target)} cannot be written: {error.strerror or error}",
             "Choose another folder with -o DIR, or free some space.",
         ) from error
+
+
+def _report(outcome: "FileOutcome", *, bar: Bar, as_json: bool) -> None:
     if as_json:
         bar.print_result(json_line(outcome.as_record()))
     if outcome.error_code:
-        bar.print(f"{shown(path)}: {outcome.error_code}: {outcome.error_message}")
+        bar.print(f"{shown(outcome.path)}: {outcome.error_code}: {outcome.error_message}")
     elif not as_json:
         bar.print_result(_summary(outcome))
-    return outcome
+
+
+@contextmanager
+def _summed_up(tally: "RunTally") -> Iterator[None]:
+    """Say at the end, however it comes, what became of the files."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _sum_up(tally)
+        notices().print("Stopped. The same command with --skip-existing goes on from here.")
+        raise
+    except CommandError:
+        _sum_up(tally)
+        raise
+    _sum_up(tally)
+
+
+def _sum_up(tally: "RunTally") -> None:
+    # Of one file that was read its own line says it all.
+    if tally.files > 1 or tally.skipped or tally.not_succeeded:
+        for line in tally.summary():
+            notices().print(line, markup=False)
 
 
 def _summary(outcome: "FileOutcome") -> str:
@@ -174,7 +242,18 @@ def _summary(outcome: "FileOutcome") -> str:
     )
 
 
-def _report_skipped(found: "FoundInputs") -> None:
+def _find(named: list[Path]) -> "FoundInputs":
+    """Return what is to be read, and name what folders hold besides.
+
+    Raises:
+        CommandError: there is nothing.
+    """
+    from cli.ocr_inputs import find_inputs
+
+    with progress_bar("files") as bar:
+        found = find_inputs(
+            named, on_look=lambda count: bar.show("looking for documents", count, None)
+        )
     if found.skipped:
         names = ", ".join(shown(path) for path in found.skipped[:_SKIPPED_SHOWN])
         more = " and others" if len(found.skipped) > _SKIPPED_SHOWN else ""
@@ -186,36 +265,4 @@ def _report_skipped(found: "FoundInputs") -> None:
         raise CommandError(
             "no documents were found", "PDF, PNG, JPEG, TIFF, WebP and BMP files are read."
         )
-
-
-def _end(outcomes: list["FileOutcome"]) -> None:
-    bad = [outcome for outcome in outcomes if outcome.state != "succeeded"]
-    if bad:
-        notices().print(f"{len(bad)} of {len(outcomes)} files failed, in whole or in part")
-        raise typer.Exit(EXIT_FAILED)
-
-
-def _known_format(given: str) -> "OutputFormat":
-    if given == "json":
-        return "json"
-    if given == "text":
-        return "text"
-    raise CommandError(
-        f"no output format is called {given!r}",
-        "The formats are: json, text.",
-        exit_code=EXIT_USAGE,
-    )
-
-
-def _known_mode(given: str) -> "Mode":
-    from typing import get_args
-
-    from workers.ocr.modes import Mode
-
-    for mode in get_args(Mode):
-        if mode == given:
-            chosen: Mode = mode
-            return chosen
-    raise CommandError(
-        f"no mode is called {given!r}", "The modes are: auto, ocr, text.", exit_code=EXIT_USAGE
-    )
+    return found

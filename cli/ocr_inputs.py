@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,11 +30,17 @@ class FoundInputs:
     skipped: tuple[Path, ...]
 
 
-def find_inputs(named: Iterable[Path]) -> FoundInputs:
+def find_inputs(
+    named: Iterable[Path], *, on_look: Callable[[int], None] = lambda _: None
+) -> FoundInputs:
     """Return the named files, and from named folders all documents below them, by name.
 
     A file that was named is always read, so that it is refused with a reason. In a folder what
     is no document by its content is skipped; an empty file is not, as it may have been one.
+
+    Args:
+        named: files and folders.
+        on_look: told how many files were looked at, as this takes a while in a large folder.
     """
     files: list[InputFile] = []
     skipped: list[Path] = []
@@ -47,6 +53,7 @@ def find_inputs(named: Iterable[Path]) -> FoundInputs:
                 files.append(InputFile(found, found.parent.relative_to(path)))
             else:
                 skipped.append(found)
+            on_look(len(files) + len(skipped))
     return FoundInputs(tuple(files), tuple(skipped))
 
 
@@ -61,26 +68,42 @@ def output_paths(files: Sequence[InputFile], out_dir: Path, *, suffix: str) -> l
         out_dir: where the results go.
         suffix: of the results, with its dot.
     """
+    place_of = _Places()
     short = [out_dir / each.folder / (each.path.stem + suffix) for each in files]
-    uses = Counter(map(_same_place, short))
-    taken = {_same_place(each.path) for each in files}
+    places = [place_of(wanted) for wanted in short]
+    uses = Counter(places)
+    taken = {place_of(each.path) for each in files}
     chosen = []
-    for each, wanted in zip(files, short, strict=True):
-        path = wanted
-        if uses[_same_place(wanted)] > 1 or _same_place(wanted) in taken:
+    for each, wanted, wanted_place in zip(files, short, places, strict=True):
+        path, place = wanted, wanted_place
+        if uses[place] > 1 or place in taken:
             path = wanted.with_name(each.path.name + suffix)
+            place = place_of(path)
         number = 1
-        while _same_place(path) in taken:
+        while place in taken:
             number += 1
             path = wanted.with_name(f"{each.path.name}-{number}{suffix}")
-        taken.add(_same_place(path))
+            place = place_of(path)
+        taken.add(place)
         chosen.append(path)
     return chosen
 
 
-def _same_place(path: Path) -> str:
-    # Some file systems hold a.json and A.json for one file.
-    return os.path.realpath(path).casefold()
+class _Places:
+    """Tells which paths are one file; each folder is resolved once, as it may hold thousands."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def __call__(self, path: Path) -> str:
+        folder, name = os.path.split(path)
+        if name in {"", os.curdir, os.pardir} or os.path.islink(path):  # noqa: PTH114 - Path.is_link raises for a name that is too long
+            return os.path.realpath(path).casefold()
+        real = self._folders.get(folder)
+        if real is None:
+            real = self._folders[folder] = os.path.realpath(folder)
+        # Some file systems hold a.json and A.json for one file.
+        return os.path.join(real, name).casefold()  # noqa: PTH118 - of 400,000 files
 
 
 def _files_below(folder: Path) -> list[Path]:

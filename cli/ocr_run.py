@@ -27,6 +27,14 @@ SUFFIXES: dict[OutputFormat, str] = {"json": ".json", "text": ".txt"}
 # What is no document yet, or cannot be stored here, has a code that is none of the error table.
 NOT_READABLE = "not_readable"
 NAME_TOO_LONG = "name_too_long"
+# What helps on this command line; the messages themselves are for every way in.
+_REMEDIES: dict[str, str] = {
+    "encrypted": "Give the password with --password - (asks for it, unseen) or --password-file"
+    " FILE.",
+    "file_too_large": "Or raise PAGEFLEET_MAX_FILE_BYTES.",
+    "too_many_pages": "Or raise PAGEFLEET_MAX_PAGES.",
+    NOT_READABLE: "Check its name and who may read it.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +172,9 @@ def write_whole(path: Path, content: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(content)
+            stream.flush()
+            # Else the name may be on the disk before the bytes, when the power fails.
+            os.fsync(stream.fileno())
         # mkstemp lets nobody else read; a result is as readable as any file of this user.
         umask = os.umask(0)
         os.umask(umask)
@@ -183,6 +194,10 @@ def _counted(
         yield page
 
 
+def _sentence(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."
+
+
 def _refused(path: Path, code: str, message: str, started: float) -> FileOutcome:
     return FileOutcome(
         path=path,
@@ -193,5 +208,5 @@ def _refused(path: Path, code: str, message: str, started: float) -> FileOutcome
         truncated=False,
         seconds=time.perf_counter() - started,
         error_code=code,
-        error_message=message,
+        error_message=" ".join(filter(None, (_sentence(message), _REMEDIES.get(code)))),
     )

@@ -13,9 +13,13 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 
 from cli.console import notices, write_line
+
+# The time left is estimated over this long, as one file may take minutes.
+_SPEED_PERIOD_S = 600.0
 
 
 def is_terminal() -> bool:
@@ -30,11 +34,20 @@ class Bar:
     _progress: Progress | None
     _task: TaskID | None
 
-    def show(self, label: str, done: int, total: int | None) -> None:
-        """Set what is worked on, and how far it is; a total of None is not known yet."""
+    def show(self, label: str, done: int, total: int | None, *, note: str = "") -> None:
+        """Set what is worked on, and how far it is.
+
+        Args:
+            label: what is worked on.
+            done: of ``total``.
+            total: None: not known yet.
+            note: stands behind the bar.
+        """
         if self._progress is None or self._task is None:
             return
-        self._progress.update(self._task, description=escape(label), completed=done, total=total)
+        self._progress.update(
+            self._task, description=escape(label), completed=done, total=total, note=escape(note)
+        )
 
     def print_result(self, line: str) -> None:
         """Write a line to standard output; above the bar where both go to one terminal."""
@@ -64,7 +77,15 @@ def progress_bar(unit: str) -> Iterator[Bar]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
+        TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notices(), transient=True) as progress:
-        yield Bar(progress, progress.add_task("", total=None))
+    with Progress(
+        *columns,
+        console=notices(),
+        transient=True,
+        speed_estimate_period=_SPEED_PERIOD_S,
+    ) as progress:
+        yield Bar(progress, progress.add_task("", total=None, note=""))

@@ -47,8 +47,14 @@ def _first_line(file: Path, *, label: str) -> str:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(
-            f"the {label} cannot be read from {file}: {error}", exit_code=EXIT_USAGE
+            f"the {label} cannot be read from {file}: {error}",
+            f"Name a file whose first line is the {label}, or let '-' ask for it.",
+            exit_code=EXIT_USAGE,
         ) from error
     if not lines or not lines[0]:
-        raise CommandError(f"the first line of {file} is no {label}", exit_code=EXIT_USAGE)
+        raise CommandError(
+            f"the first line of {file} is no {label}",
+            f"Write the {label} there, or let '-' ask for it.",
+            exit_code=EXIT_USAGE,
+        )
     return lines[0]

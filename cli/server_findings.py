@@ -12,7 +12,7 @@ def check_servers(settings: WorkerSettings) -> Iterator[Finding]:
     from db.errors import DatabaseError
     from storage.errors import StorageError
     from workers import dispatch
-    from workers.runtime import make_store
+    from workers.object_storage import make_store
 
     database = Database(settings.database_url.get_secret_value(), pool_size=1)
     try:
@@ -30,12 +30,16 @@ def check_servers(settings: WorkerSettings) -> Iterator[Finding]:
         dispatch.DispatchError,
         "Check PAGEFLEET_REDIS_URL, its password, and that the server runs.",
     )
-    yield _answer(
-        "Storage",
-        make_store(settings).check,
-        StorageError,
-        "Check PAGEFLEET_S3_ENDPOINT_URL, the bucket and the access key.",
-    )
+    store = make_store(settings)
+    try:
+        yield _answer(
+            "Storage",
+            store.check,
+            StorageError,
+            "Check PAGEFLEET_S3_ENDPOINT_URL, the bucket and the access key.",
+        )
+    finally:
+        store.close()
 
 
 def check_api(address: str | None, key: str | None) -> Iterator[Finding]:

@@ -2,18 +2,23 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from cli.client import ApiClient, BatchStatus, DocumentStatus
-from cli.console import json_line, output, print_json_line
+from cli.console import json_line, notices, output, print_json_line
+from cli.document_list import (
+    Selection,
+    document_line,
+    list_documents,
+    print_counts,
+    print_documents,
+    record,
+)
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.progress import Bar, progress_bar
 from cli.secret_options import read_secret
@@ -22,7 +27,6 @@ from cli.watch import follow
 _RECENT = 20
 _FAILED_SHOWN = 20
 _NOT_FOUND = "not_found"
-_COLORS = {"succeeded": "green", "partly_succeeded": "yellow", "failed": "red"}
 
 ApiUrlOption = Annotated[
     str | None,
@@ -46,7 +50,7 @@ ApiKeyFileOption = Annotated[
 ]
 
 
-def status(
+def status(  # noqa: PLR0913 - each argument is an option of the command
     which: Annotated[
         str | None,
         typer.Argument(
@@ -54,6 +58,21 @@ def status(
         ),
     ] = None,
     *,
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many documents are listed at most.")
+    ] = _RECENT,
+    list_all: Annotated[bool, typer.Option("--all", help="List all of them.")] = False,
+    cursor: Annotated[
+        str | None,
+        typer.Option(metavar="CURSOR", help="List those after an earlier list, which named it."),
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(metavar="ID", help="List documents of this batch only.")
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="STATE", help="List those in this state only, such as failed."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until all is final; exit 1 if not all succeeded.")
     ] = False,
@@ -66,11 +85,26 @@ def status(
 ) -> None:
     """Show where documents stand: one, those of a batch, or the newest."""
     with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
-        chosen = None if which is None else _find(client, _id(which))
+        if which is None:
+            selection = Selection(
+                limit=None if list_all else limit,
+                cursor=cursor,
+                batch=None if batch is None else _find_batch(client, _id(batch)),
+                state=state,
+            )
+            _show_list(client, selection, watch=watch, as_json=as_json)
+            return
+        if list_all or cursor or batch or state:
+            raise CommandError(
+                f"{which} is one document or batch, and the other options list several",
+                "Leave one of them out; --batch ID lists the documents of a batch.",
+                exit_code=EXIT_USAGE,
+            )
+        chosen = _find(client, _id(which))
         if isinstance(chosen, BatchStatus):
             _show_batch(client, chosen, watch=watch, as_json=as_json)
         else:
-            _show_documents(client, chosen, watch=watch, as_json=as_json)
+            _show_document(client, chosen, watch=watch, as_json=as_json)
 
 
 def connect(api_url: str | None, api_key: str | None) -> ApiClient:
@@ -91,63 +125,39 @@ def connect(api_url: str | None, api_key: str | None) -> ApiClient:
     return ApiClient(address, key)
 
 
-def document_table(documents: Sequence[DocumentStatus]) -> Table:
-    """Return documents as a table, in the order given."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("state", "pages", "file", "id", "error"):
-        table.add_column(heading)
-    for document in documents:
-        color = _COLORS.get(document.state, "default")
-        table.add_row(
-            f"[{color}]{document.state}[/{color}]",
-            pages_of(document),
-            escape(document.filename),
-            str(document.id),
-            document.error_code or "",
-        )
-    return table
-
-
-def document_line(document: DocumentStatus) -> str:
-    """Return a document as one plain line."""
-    error = f"  {document.error_code}: {document.error_message}" if document.error_code else ""
-    return f"{document.state}  {pages_of(document)}  {document.filename}  {document.id}{error}"
-
-
-def pages_of(document: DocumentStatus) -> str:
-    """Return how many pages are done, of how many."""
-    if document.pages is None:
-        return "-"
-    failed = f" ({document.pages_failed} failed)" if document.pages_failed else ""
-    truncated = " truncated" if document.truncated else ""
-    return f"{document.pages_done}/{document.pages}{failed}{truncated}"
-
-
-def _show_documents(
-    client: ApiClient, chosen: DocumentStatus | None, *, watch: bool, as_json: bool
+def _show_document(
+    client: ApiClient, document: DocumentStatus, *, watch: bool, as_json: bool
 ) -> None:
-    def fetch() -> list[DocumentStatus]:
-        if chosen is not None:
-            return [client.document(chosen.id)]
-        return list(islice(client.documents(), _RECENT))
+    if not watch and as_json:
+        print_json_line(record(document))
+    elif not watch:
+        print_documents([document])
+    else:
+        _watch([document], client, Selection(limit=None), cursor=None, as_json=as_json)
 
-    documents = fetch()
-    if watch:
-        documents = watch_documents(documents, client=client, as_json=as_json)
-    elif as_json:
-        for document in documents:
-            print_json_line(_record(document))
+
+def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json: bool) -> None:
+    if not watch:
+        list_documents(client, selection, as_json=as_json)
+        return
+    listings = list(selection.listings(client))
+    documents = [document for listing in listings for document in listing.documents]
+    _watch(documents, client, selection, cursor=listings[-1].next_cursor, as_json=as_json)
+
+
+def _watch(
+    documents: list[DocumentStatus],
+    client: ApiClient,
+    selection: Selection,
+    *,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    documents = watch_documents(documents, client=client, as_json=as_json)
     if not as_json:
-        console = output()
-        if console.is_terminal:
-            console.print(document_table(documents))
-        else:
-            for document in documents:
-                console.print(document_line(document), markup=False)
-        states = Counter(document.state for document in documents)
-        counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        console.print(f"{len(documents)} documents: {counted or 'none yet'}")
-    if watch and any(document.state != "succeeded" for document in documents):
+        print_documents(documents)
+        print_counts(Counter(document.state for document in documents), selection, cursor)
+    if any(document.state != "succeeded" for document in documents):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -180,7 +190,7 @@ def watch_documents(
 
 def _report_change(document: DocumentStatus, *, bar: Bar, as_json: bool) -> None:
     if as_json:
-        bar.print_result(json_line(_record(document)))
+        bar.print_result(json_line(record(document)))
     else:
         bar.print(document_line(document))
 
@@ -200,7 +210,7 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
     if watch:
         batch = _watch_batch(client, batch, as_json=as_json)
     elif as_json:
-        print_json_line(_record(batch))
+        print_json_line(record(batch))
     if not as_json:
         console = output()
         counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
@@ -210,6 +220,7 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
             console.print(document_line(document), markup=False)
         if batch.by_state["failed"] > len(failed):
             console.print(f"and {batch.by_state['failed'] - len(failed)} more failed")
+            notices().print(f"  `pagefleet status --batch {batch.id} --state failed --all`")
     if watch and batch.by_state["succeeded"] != batch.documents:
         raise typer.Exit(EXIT_FAILED)
 
@@ -222,7 +233,7 @@ def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> Bat
             bar.show(current.name, current.documents_final, current.documents or None)
             line = f"{current.documents_final} of {current.documents} documents final"
             if as_json and shown != line:
-                bar.print_result(json_line(_record(current)))
+                bar.print_result(json_line(record(current)))
             elif shown != line:
                 bar.print(f"{current.name}: {line}")
             shown = line
@@ -239,14 +250,17 @@ def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
     except ApiError as error:
         if error.code != _NOT_FOUND:
             raise
+    return _find_batch(client, wanted, kinds="document and no batch")
+
+
+def _find_batch(client: ApiClient, wanted: UUID, *, kinds: str = "batch") -> BatchStatus:
     try:
         return client.batch(wanted)
     except ApiError as error:
         if error.code != _NOT_FOUND:
             raise
         raise CommandError(
-            f"no document and no batch has the id {wanted}",
-            "`pagefleet status` lists the newest documents.",
+            f"no {kinds} has the id {wanted}", "`pagefleet status` lists the newest documents."
         ) from error
 
 
@@ -259,10 +273,3 @@ def _id(given: str) -> UUID:
             "Ids look like 019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f; `pagefleet status` lists some.",
             exit_code=EXIT_USAGE,
         ) from error
-
-
-def _record(status_: DocumentStatus | BatchStatus) -> dict[str, object]:
-    return {
-        name: str(value) if isinstance(value, UUID) else value
-        for name, value in asdict(status_).items()
-    }

@@ -3,12 +3,15 @@
 import sys
 from typing import TYPE_CHECKING, Annotated
 
+import structlog
 import typer
 
 from cli.errors import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
     from workers.settings import WorkerSettings
+
+log = structlog.get_logger(__name__)
 
 # Splitting and assembling wait for storage and the database more than they compute.
 _WAITING_SLOTS = 2
@@ -51,6 +54,7 @@ def worker(
         require_recognition(settings, gpu_count=gpu_count)
     slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
     check_cores(settings, chosen, slots)
+    log.info("worker starts", queues=chosen, slots=slots)
     become(
         worker_command(
             chosen,
@@ -91,7 +95,8 @@ def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:
 def worker_command(queues: list[str], *, slots: int, name: str, log_level: str) -> list[str]:
     """Return the command line of a Celery worker."""
     return [
-        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker"),
+        # Quiet: its banner is for a terminal, and no line of the log.
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("-Q", ",".join(queues)),
         *("--concurrency", str(slots)),
         *("-n", name),

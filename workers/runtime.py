@@ -12,6 +12,7 @@ from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.devices import Device
 from workers.engine_setup import make_engine, render_limits
+from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
@@ -58,19 +59,6 @@ class Runtime:
         return self.settings.chunk_pages or default_chunk_pages(self.settings)
 
 
-def make_store(settings: WorkerSettings) -> S3ObjectStore:
-    """Make the object store that the settings name."""
-    secret = settings.s3_secret_access_key
-    return S3ObjectStore(
-        bucket=settings.s3_bucket,
-        endpoint_url=settings.s3_endpoint_url,
-        region=settings.s3_region,
-        access_key_id=settings.s3_access_key_id,
-        secret_access_key=secret.get_secret_value() if secret else None,
-        checksums=settings.s3_checksums,
-    )
-
-
 def work_rules(settings: WorkerSettings) -> WorkRules:
     """Return the numbers that all use cases share."""
     return WorkRules(
@@ -107,7 +95,7 @@ def start_slot(slot: int) -> Runtime:
     _ = _runtime.source_file  # made now, because it removes what slots before this one left
     if recognizes:
         _runtime.engine.warm_up()
-        log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
+    log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
     return _runtime
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ import typer
 from cli.console import notices, output
 from cli.errors import CommandError
 from cli.settings import own_environment
-from cli.stack.child_process import last_lines, rotate_log
+from cli.stack.child_process import rotate_log
 from cli.stack.errors import FolderLockedError, StackError
 from cli.stack.stack import project_plan, run_stack
 from cli.stack.state import StackState, logs_folder, read_stack, running_pid
@@ -40,16 +40,19 @@ def up(
 
     Data lie in PAGEFLEET_HOME and survive a restart. Ctrl-C stops everything.
     """
+    from cli.required_models import require_models
+
     home = home_dir()
+    require_models()
     if detach:
         with stack_errors():
-            _show(start_detached(home), home)
+            _show(start_detached(home, report=_say), home)
         return
     with stack_errors(), stop_on_signals() as stop:
         run_stack(
             home,
             lambda state: project_plan(state, home=home, inherited=own_environment()),
-            report=lambda line: notices().print(line, markup=False),
+            report=_say,
             stop=stop,
             ready=lambda state: _show(state, home),
         )
@@ -63,8 +66,14 @@ def down() -> None:
         notices().print("No stack runs.")
 
 
-def start_detached(home: Path) -> StackState:
+def start_detached(home: Path, *, report: Callable[[str], None]) -> StackState:
     """Start the stack in the background and return once everything serves.
+
+    Whatever ends this before, Ctrl-C too, ends the stack.
+
+    Args:
+        home: its folder.
+        report: takes each line that the stack writes while it starts, the reason too when it fails.
 
     Raises:
         CommandError: a stack of this home runs, or this one does not start.
@@ -76,29 +85,68 @@ def start_detached(home: Path) -> StackState:
     log_file = logs_folder(home) / "up.log"
     rotate_log(log_file)
     _require_room(log_file)
+    lines = _NewLines(log_file)
     with log_file.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", "up"],
             cwd=Path(__file__).absolute().parent.parent.parent,
             env={**own_environment(), "PAGEFLEET_HOME": str(home)},
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.DEVNULL,  # the addresses, which are this command's to show
+            stderr=log,
             start_new_session=True,  # it outlives this command and its terminal
         )
+    try:
+        return _wait_serving(process, home, log_file, report=lambda: lines.report_to(report))
+    except BaseException:
+        process.terminate()
+        raise
+
+
+def _wait_serving(
+    process: "subprocess.Popen[bytes]", home: Path, log_file: Path, *, report: Callable[[], None]
+) -> StackState:
     deadline_s = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline_s:
         state = read_stack(home)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_S)
+        report()
+        if process.returncode is not None:
+            _require_room(log_file)
+            raise CommandError(
+                f"the stack ended with {process.returncode} before it served",
+                f"Why is said above, and in {log_file}; `pagefleet doctor` looks for the usual"
+                " causes.",
+            )
         if state is not None and state.pid == process.pid:
             return state
-        try:
-            exit_code = process.wait(_POLL_S)
-        except subprocess.TimeoutExpired:
-            continue
-        _require_room(log_file)
-        raise CommandError(f"the stack ended with {exit_code}:\n{last_lines(log_file)}")
-    process.terminate()
-    raise CommandError(f"the stack does not serve yet:\n{last_lines(log_file)}")
+    raise CommandError(
+        f"the stack does not serve after {_START_TIMEOUT_S:g} s, and was stopped",
+        f"What it waited for is in {log_file.parent}; `pagefleet doctor` looks for the usual"
+        " causes.",
+    )
+
+
+class _NewLines:
+    """The whole lines that a log gains from now on."""
+
+    def __init__(self, log_file: Path) -> None:
+        self._log_file = log_file
+        self._place_bytes = log_file.stat().st_size
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Hand over the lines since last time."""
+        with self._log_file.open("rb") as log:
+            log.seek(self._place_bytes)
+            whole, end, _ = log.read().rpartition(b"\n")
+        self._place_bytes += len(whole) + len(end)
+        for line in whole.decode("utf-8", "replace").splitlines():
+            report(line)
+
+
+def _say(line: str) -> None:
+    notices().print(line, markup=False)
 
 
 def _require_room(log_file: Path) -> None:
@@ -128,7 +176,10 @@ def stop_stack(home: Path) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError as error:
-        raise CommandError(f"the stack, process {pid}, belongs to another user") from error
+        raise CommandError(
+            f"the stack, process {pid}, belongs to another user",
+            "Stop it as that user or as root, or name your own with PAGEFLEET_HOME.",
+        ) from error
     deadline_s = time.monotonic() + _STOP_TIMEOUT_S
     while running_pid(home) == pid:
         if time.monotonic() > deadline_s:

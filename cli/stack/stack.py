@@ -246,13 +246,17 @@ def _basic(user: str, password: str) -> str:
 
 
 def _make_bucket(state: StackState) -> None:
-    S3ObjectStore(
+    store = S3ObjectStore(
         bucket=state.s3_bucket,
         endpoint_url=state.s3_endpoint_url,
         region=state.s3_region,
         access_key_id=state.s3_access_key_id,
         secret_access_key=state.s3_secret_access_key,
-    ).ensure_bucket()
+    )
+    try:
+        store.ensure_bucket()
+    finally:
+        store.close()
 
 
 def _api_key(file: Path, plan: StackPlan) -> str:

@@ -24,7 +24,8 @@ def test_the_demo_reads_every_sample_and_leaves_nothing_running(tmp_path: Path) 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10 of 10 samples ended as they must" in done.stdout
     assert "truncated" in done.stdout
-    assert "Flower" in done.stdout
+    assert "pagefleet up --detach" in done.stdout
+    assert "Flower" not in done.stdout
     assert not (home / "stack.json").exists()
     assert after.returncode == 2
     assert "no API is known" in after.stderr

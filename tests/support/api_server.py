@@ -109,11 +109,7 @@ def served_in_process(
         "PATH": os.environ["PATH"],
         "PAGEFLEET_DATABASE_URL": database_url,
         "PAGEFLEET_REDIS_URL": redis_url,
-        "PAGEFLEET_S3_ENDPOINT_URL": bucket.endpoint_url,
-        "PAGEFLEET_S3_BUCKET": bucket.name,
-        "PAGEFLEET_S3_REGION": bucket.region,
-        "PAGEFLEET_S3_ACCESS_KEY_ID": bucket.access_key_id,
-        "PAGEFLEET_S3_SECRET_ACCESS_KEY": bucket.secret_access_key,
+        **bucket.environment(),
         "PAGEFLEET_API_PORT": str(port),
         **settings,
     }

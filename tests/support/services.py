@@ -37,6 +37,16 @@ class S3Bucket:
     secret_access_key: str
     region: str
 
+    def environment(self) -> dict[str, str]:
+        """Return the settings that name it."""
+        return {
+            "PAGEFLEET_S3_ENDPOINT_URL": self.endpoint_url,
+            "PAGEFLEET_S3_BUCKET": self.name,
+            "PAGEFLEET_S3_REGION": self.region,
+            "PAGEFLEET_S3_ACCESS_KEY_ID": self.access_key_id,
+            "PAGEFLEET_S3_SECRET_ACCESS_KEY": self.secret_access_key,
+        }
+
 
 @contextmanager
 def running(server: Server) -> Iterator[Server]:

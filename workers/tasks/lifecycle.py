@@ -7,7 +7,7 @@ import structlog
 from billiard import current_process
 from celery import signals
 
-from workers.observability import bind_tasks, configure_logging
+from workers.observability import bind_tasks, configure_logging, worker_says
 from workers.runtime import start_slot
 from workers.settings import OcrSettings, read_settings
 
@@ -19,13 +19,28 @@ _PAUSE_BEFORE_NEXT_START_S = 5
 
 def connect() -> None:
     """Connect the signals of this process; in a spawned pool child this runs again."""
+    # Celery warns of a worker that runs as root before it sets up logging.
+    signals.celeryd_init.connect(_configure_logging, weak=False)
+    signals.celeryd_init.connect(_let_worker_say_lines, weak=False)
     signals.setup_logging.connect(_configure_logging, weak=False)
+    signals.celeryd_after_setup.connect(_let_pool_wait_for_logging, weak=False)
     signals.worker_process_init.connect(_start_slot, weak=False)
     bind_tasks()
 
 
 def _configure_logging(**_: object) -> None:
     configure_logging(read_settings(OcrSettings).log_level)
+
+
+def _let_worker_say_lines(**_: object) -> None:
+    from celery.apps import worker  # noqa: PLC0415 - a worker's main process alone has loaded it
+
+    worker.safe_say = worker_says  # type: ignore[attr-defined]  # Celery has no setting for it
+
+
+def _let_pool_wait_for_logging(**_: object) -> None:
+    """Keep a pool child from logging in a format of its own before it has come to ours."""
+    os.environ.pop("_MP_FORK_LOGLEVEL_", None)  # noqa: TID251 - billiard's own variable
 
 
 def _start_slot(**_: object) -> None:

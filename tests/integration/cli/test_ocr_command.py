@@ -93,7 +93,7 @@ def test_a_failure_is_shown_with_what_to_do(samples: Path, tmp_path: Path) -> No
     done = run_pagefleet("ocr", samples / "empty.pdf", "-o", tmp_path)
 
     assert "empty.pdf: empty: " in done.stderr
-    assert "1 of 1 files failed" in done.stderr
+    assert "1 file: 1 failed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -158,6 +158,16 @@ def test_an_encrypted_file_is_read_with_its_password(
 
     assert done.returncode == 0, done.stderr
     assert "Harbor Office" in json.loads((tmp_path / "encrypted.json").read_text())["full_text"]
+
+
+@pytest.mark.parametrize("options", [[], ["--password", "wrong"]])
+def test_an_encrypted_file_is_told_how_to_give_its_password(
+    samples: Path, tmp_path: Path, options: list[str]
+) -> None:
+    done = run_pagefleet("ocr", samples / "encrypted.pdf", "-o", tmp_path, *options)
+
+    assert done.returncode == 1
+    assert "--password - (asks for it, unseen) or --password-file FILE" in done.stderr
 
 
 def test_the_same_file_gives_the_same_result_but_for_its_seconds(

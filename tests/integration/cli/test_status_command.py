@@ -73,6 +73,87 @@ def test_status_lists_the_newest_documents() -> None:
     assert "1 documents: 1 queued" in result.stdout
 
 
+@pytest.fixture
+def two_documents(served_api: ServedApi, document: DocumentStatus, tmp_path: Path) -> UUID:
+    """Adds a newer document to the batch of the first; returns the batch."""
+    file = tmp_path / "newer.pdf"
+    file.write_bytes(PDF)
+    with served_api.database.transaction() as session:
+        batch_id = session.get_one(Document, document.id).batch_id
+    assert batch_id is not None
+    served_api.client.submit(file, batch_id=batch_id)
+    return batch_id
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_status_says_that_there_are_older_documents_and_how_to_see_them() -> None:
+    result = runner.invoke(app, ["status", "--limit", "1"])
+
+    assert "newer.pdf" in result.stdout
+    assert "ledger.pdf" not in result.stdout
+    assert "1 documents, newest first: 1 queued. There are older ones." in result.stdout
+    assert "--all or --limit N" in result.stderr
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_status_says_nothing_of_older_documents_where_there_are_none() -> None:
+    result = runner.invoke(app, ["status", "--limit", "2"])
+
+    assert "2 documents: 2 queued" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_status_lists_all_when_asked() -> None:
+    result = runner.invoke(app, ["status", "--all"])
+
+    assert "newer.pdf" in result.stdout
+    assert "ledger.pdf" in result.stdout
+
+
+def test_status_says_how_many_documents_a_batch_has(two_documents: UUID) -> None:
+    result = runner.invoke(app, ["status", "--batch", str(two_documents), "--limit", "1"])
+
+    assert "1 of 2 documents of Ledgers, newest first: 1 queued." in result.stdout
+
+
+def test_json_ends_with_the_cursor_after_which_a_list_goes_on(two_documents: UUID) -> None:
+    listed = ["status", "--json", "--batch", str(two_documents), "--limit", "1"]
+
+    first, more = map(json.loads, runner.invoke(app, listed).stdout.splitlines())
+    (second,) = map(
+        json.loads,
+        runner.invoke(app, [*listed, "--cursor", more["next_cursor"]]).stdout.splitlines(),
+    )
+
+    assert (more["listed"], more["total"]) == (1, 2)
+    assert [first["filename"], second["filename"]] == ["newer.pdf", "ledger.pdf"]
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_status_lists_documents_of_one_state(served_api: ServedApi) -> None:
+    newest = next(iter(served_api.client.documents()))
+    finish(served_api, newest.id, "failed", "damaged")
+
+    result = runner.invoke(app, ["status", "--state", "failed"])
+
+    assert "1 documents: 1 failed" in result.stdout
+
+
+def test_an_unknown_batch_is_an_error_with_a_remedy() -> None:
+    result = runner.invoke(app, ["status", "--batch", str(new_id())])
+
+    assert result.exit_code == 1
+    assert "no batch has the id" in result.stderr
+
+
+def test_an_id_beside_options_that_list_several_exits_with_2() -> None:
+    result = runner.invoke(app, ["status", str(new_id()), "--all"])
+
+    assert result.exit_code == 2
+    assert "--batch ID" in result.stderr
+
+
 def test_status_of_a_document_is_json_when_asked(document: DocumentStatus) -> None:
     result = runner.invoke(app, ["status", str(document.id), "--json"])
 

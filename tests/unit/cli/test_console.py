@@ -54,6 +54,6 @@ def test_a_name_shows_nothing_that_a_terminal_would_act_upon(name: str) -> None:
 def test_an_error_shows_its_lines_and_nothing_else_of_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report_error(CommandError("no \x1b[2J.pdf\nsecond line"))
+    report_error(CommandError("no \x1b[2J.pdf\nsecond line", ""))
 
     assert capsys.readouterr().err == "error: no \ufffd[2J.pdf\nsecond line\n"

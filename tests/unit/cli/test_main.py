@@ -182,3 +182,24 @@ def test_help_does_not_recommend_secrets_as_arguments(command: str) -> None:
 
     assert "'-' asks for the" in shown
     assert "TEXT" not in next(line for line in shown.splitlines() if "'-' asks" in line)
+
+
+def test_an_unknown_profile_is_told_which_there_are_before_files_are_looked_for() -> None:
+    result = runner.invoke(app, ["ocr", "a.pdf", "--profile", "tiny"])
+
+    assert result.exit_code == 2
+    assert "no profile is called 'tiny'" in result.stderr
+    assert "The profiles are: balanced, fast; or a folder of your own models" in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--detach"]])
+def test_a_stack_without_models_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str]
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(tmp_path / "none"))
+
+    result = runner.invoke(app, ["up", *options])
+
+    assert result.exit_code == 1
+    assert "pagefleet models fetch" in result.stderr
+    assert not (tmp_path / "stack").exists()

@@ -27,13 +27,15 @@ def test_the_final_state_is_the_last_that_is_seen() -> None:
 
 
 def test_an_api_that_is_restarted_is_waited_for() -> None:
-    answers = Answers(1, ApiError("gone", code=UNREACHABLE), ApiError("", code="x", status=503), 0)
+    answers = Answers(
+        1, ApiError("gone", "", code=UNREACHABLE), ApiError("", "", code="x", status=503), 0
+    )
 
     assert list(follow(answers, is_final=is_final, interval_s=0)) == [1, 0]
 
 
 def test_a_refusal_ends_the_watch() -> None:
-    answers = Answers(1, ApiError("no such document", code="not_found", status=404))
+    answers = Answers(1, ApiError("no such document", "", code="not_found", status=404))
 
     with pytest.raises(ApiError, match="no such document"):
         list(follow(answers, is_final=is_final, interval_s=0))

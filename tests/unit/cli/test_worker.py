@@ -21,7 +21,7 @@ def test_the_worker_is_celery_with_the_options_that_the_project_needs() -> None:
     command = worker_command(["split", "assemble"], slots=2, name="w@%h", log_level="info")
 
     assert command == [
-        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker"),
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("-Q", "split,assemble", "--concurrency", "2", "-n", "w@%h", "--loglevel", "INFO"),
         *("-E", "--without-gossip", "--without-mingle"),
     ]

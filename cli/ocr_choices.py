@@ -1,0 +1,59 @@
+"""What ``pagefleet ocr`` lets a user choose by name; a wrong name is told the right ones."""
+
+from pathlib import Path
+from typing import get_args
+
+from cli.console import shown
+from cli.errors import EXIT_USAGE, CommandError
+from cli.ocr_run import OutputFormat
+from workers.ocr.bundle import MANIFEST_NAME
+from workers.ocr.modes import Mode
+from workers.ocr.profiles import PROFILES
+
+
+def require_profile(given: str) -> None:
+    """Look for the profile before the files are, of which there may be many.
+
+    Raises:
+        CommandError: there is none of this name, nor such a folder.
+    """
+    if given in PROFILES or (Path(given) / MANIFEST_NAME).exists():
+        return
+    raise CommandError(
+        f"no profile is called {shown(given)!r}, and it is no folder with a {MANIFEST_NAME}",
+        f"The profiles are: {', '.join(sorted(PROFILES))}; or a folder of your own models, such as"
+        " --profile ./my-models, which `pagefleet models check ./my-models --write` describes.",
+        exit_code=EXIT_USAGE,
+    )
+
+
+def known_format(given: str) -> OutputFormat:
+    """Return the format of this name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    if given == "json":
+        return "json"
+    if given == "text":
+        return "text"
+    raise CommandError(
+        f"no output format is called {given!r}",
+        "The formats are: json, text.",
+        exit_code=EXIT_USAGE,
+    )
+
+
+def known_mode(given: str) -> Mode:
+    """Return the mode of this name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    for mode in get_args(Mode):
+        if mode == given:
+            chosen: Mode = mode
+            return chosen
+    raise CommandError(
+        f"no mode is called {given!r}", "The modes are: auto, ocr, text.", exit_code=EXIT_USAGE
+    )
