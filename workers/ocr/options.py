@@ -14,7 +14,8 @@ class OcrOptions(BaseModel):
         mode: ``auto`` takes the text of a page from the file where it is sound and recognizes what
             is left; ``ocr`` recognizes every page; ``text`` recognizes none, and takes what the
             file states, as it is.
-        dpi: resolution at which PDF pages are rendered; images are read at their own size.
+        dpi: resolution at which PDF pages are rendered; a page that is one JPEG keeps its own where
+            that is at most a quarter higher. Images are read at their own size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -13,7 +13,7 @@ class PageImage:
     Attributes:
         page_index: 0-based position in the document.
         pixels: (H, W, 3) uint8 RGB, page pixels.
-        dpi: resolution of ``pixels``; below the wanted one where the pixel cap asked for it.
+        dpi: resolution of ``pixels``; see ``workers.ocr.rendered_page.RenderedPage``.
         rotation_deg: 0, 90, 180 or 270: how far clockwise the stored page was turned.
         render_s: seconds spent on rendering or decoding, for the result's usage.
     """

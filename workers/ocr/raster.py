@@ -1,5 +1,6 @@
 """The door to Pillow: scans and photographs as upright page images."""
 
+import io
 import time
 import warnings
 from collections.abc import Iterator
@@ -50,6 +51,11 @@ _READERS: Final[dict[MediaType, type[ImageFile.ImageFile]]] = {
     MediaType.WEBP: WebPImageFile,
     MediaType.BMP: BmpImageFile,
 }
+# Components of a JPEG.
+_GRAY: Final = 1
+# An Adobe marker that says so, and the usual meaning of a JPEG without one.
+_IS_YCC: Final = 1
+_RGB_COMPONENT_IDS: Final = [ord(name) for name in "RGB"]
 # EXIF orientation → (how the stored image is turned upright, degrees clockwise in that).
 _TURNS: Final = {
     2: (Image.Transpose.FLIP_LEFT_RIGHT, 0),
@@ -159,6 +165,57 @@ class RasterSource:
             render_s=time.perf_counter() - started,
         )
         return from_image(image_page, _route(pixels, mode))
+
+
+def decode_jpeg(
+    content: bytes,
+    *,
+    size: tuple[int, int],
+    component_count: int,
+    reduction: int = 1,
+    resized_to: tuple[int, int] | None = None,
+) -> NDArray[np.uint8]:
+    """Decode a JPEG that lies in another file; what it says of its orientation is left alone.
+
+    Args:
+        content: the bytes.
+        size: width and height in pixels that the other file states.
+        component_count: likewise: 1 for gray, 3 for color.
+        reduction: 1, 2, 4 or 8: sides shrink by it, and are rounded up.
+        resized_to: width and height to which the image is shrunk further.
+
+    Returns:
+        (H, W, 3) uint8 RGB.
+
+    Raises:
+        DamagedPageError: it is truncated, cannot be decoded, is not what the other file says, or
+            means its colors in an unusual way.
+        MemoryError: the decoder could not allocate.
+    """
+    damaged = "The image is damaged or cut off and cannot be decoded."
+    with _translated(DamagedPageError, damaged), JpegImageFile(io.BytesIO(content)) as image:
+        if image.size != size or not _has_plain_colors(image, component_count):
+            raise DamagedPageError("The image is not what its file says.")
+        width_px, height_px = size
+        if reduction > 1:
+            image.draft(None, (max(width_px // reduction, 1), max(height_px // reduction, 1)))
+        if image.size != (-(-width_px // reduction), -(-height_px // reduction)):
+            raise DamagedPageError("The image is too small to be shrunk.")
+        image.load()
+        page = image if resized_to is None else image.resize(resized_to, Image.Resampling.HAMMING)
+        stored: NDArray[np.uint8] = np.array(page)
+    return np.repeat(stored[..., None], 3, axis=2) if component_count == _GRAY else stored
+
+
+def _has_plain_colors(image: JpegImageFile, component_count: int) -> bool:
+    """Whether a JPEG is gray or YCbCr, as stated, so that no reader can take it for another."""
+    component_ids = [component[0] for component in image.layer]
+    if len(component_ids) != component_count:
+        return False
+    return component_count == _GRAY or (
+        image.info.get("adobe_transform", _IS_YCC) == _IS_YCC
+        and component_ids != _RGB_COMPONENT_IDS
+    )
 
 
 def _route(pixels: NDArray[np.uint8], mode: Mode) -> RouteDecision:

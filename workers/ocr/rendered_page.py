@@ -24,7 +24,8 @@ class RenderedPage:
         page_index: 0-based position in the document.
         width_px: of the upright page image, whether it was drawn or not.
         height_px: likewise.
-        dpi: resolution of the page image; below the wanted one where the pixel cap asked for it.
+        dpi: resolution of the page image; below the wanted one where the pixel cap asked for it,
+            up to a quarter above it where a scan's own pixels were taken.
         rotation_deg: 0, 90, 180 or 270: how far clockwise the stored page was turned.
         render_s: seconds spent on reading, rendering or decoding.
         decision: the page's route.

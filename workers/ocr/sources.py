@@ -60,7 +60,8 @@ class PageSource(Protocol):
 
         Args:
             page_index: 0-based, below ``page_count``.
-            dpi: wanted resolution of PDF pages; images are read at their own size.
+            dpi: wanted resolution of PDF pages; a page that is one scan may keep its own, see
+                ``workers.ocr.pdf_image_page``. Images are read at their own size.
             max_pixels: the page image has at most this many; a lower ``RenderedPage.dpi`` says so.
             mode: ``ocr`` draws every page, ``text`` draws none and takes what the file states,
                 ``auto`` looks which of the two serves the page.

@@ -8,7 +8,7 @@ from PIL import ExifTags, Image, ImageDraw, PngImagePlugin, TiffImagePlugin
 
 from workers.ocr.errors import DamagedPageError, PageTooLargeError, UnreadableDocumentError
 from workers.ocr.formats import MediaType, sniff
-from workers.ocr.raster import FALLBACK_DPI, RasterSource
+from workers.ocr.raster import FALLBACK_DPI, RasterSource, decode_jpeg
 from workers.ocr.rendered_page import RenderedPage
 
 MAX_PIXELS = 60_000_000
@@ -319,3 +319,57 @@ def test_a_header_without_an_image_is_damaged(tmp_path: Path) -> None:
 
     with pytest.raises(UnreadableDocumentError):
         RasterSource(tmp_path / "image", media_type=MediaType.PNG, max_pages=1)
+
+
+def test_a_jpeg_out_of_another_file_is_not_turned_by_its_exif(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    content = saved(tmp_path, left_half_black("L"), "JPEG", exif=exif).read_bytes()
+
+    pixels = decode_jpeg(content, size=(40, 20), component_count=1)
+
+    assert pixels.shape == (20, 40, 3)
+    assert pixels[10, 5].max() < 10
+    assert pixels[10, 35].min() > 245
+
+
+@pytest.mark.parametrize("size", [(41, 23), (16, 8), (1, 1)])
+@pytest.mark.parametrize("reduction", [1, 2, 4, 8])
+def test_a_jpeg_is_reduced_with_its_sides_rounded_up(
+    tmp_path: Path, size: tuple[int, int], reduction: int
+) -> None:
+    content = saved(tmp_path, Image.new("RGB", size, "red"), "JPEG").read_bytes()
+
+    pixels = decode_jpeg(content, size=size, component_count=3, reduction=reduction)
+
+    width_px, height_px = size
+    assert pixels.shape == (-(-height_px // reduction), -(-width_px // reduction), 3)
+
+
+def test_a_jpeg_is_shrunk_to_any_size(tmp_path: Path) -> None:
+    content = saved(tmp_path, left_half_black("L"), "JPEG").read_bytes()
+
+    pixels = decode_jpeg(content, size=(40, 20), component_count=1, resized_to=(24, 12))
+
+    assert pixels.shape == (12, 24, 3)
+    assert pixels[6, 3].max() < 10
+    assert pixels[6, 20].min() > 245
+
+
+@pytest.mark.parametrize(
+    ("size", "component_count", "kept"), [((40, 21), 3, 1), ((40, 20), 1, 1), ((40, 20), 3, 0.7)]
+)
+def test_a_jpeg_that_is_not_what_its_file_says_is_damaged(
+    tmp_path: Path, size: tuple[int, int], component_count: int, kept: float
+) -> None:
+    content = saved(tmp_path, left_half_black(), "JPEG").read_bytes()
+
+    with pytest.raises(DamagedPageError):
+        decode_jpeg(content[: int(len(content) * kept)], size=size, component_count=component_count)
+
+
+def test_a_jpeg_that_stores_red_green_and_blue_is_not_decoded(tmp_path: Path) -> None:
+    content = saved(tmp_path, left_half_black(), "JPEG", keep_rgb=True).read_bytes()
+
+    with pytest.raises(DamagedPageError):
+        decode_jpeg(content, size=(40, 20), component_count=3)
