@@ -32,13 +32,15 @@ THREADS = 2
 # With two threads, engine or render child, whichever has more. Measured: 1,055 MiB, most of it on
 # a page of 36 megapixels.
 MAX_RESIDENT_MIB = 1_400
-# Recognition has no clock of its own but for an inference that hangs. Measured: 28 s for the
-# slowest page, on two cores that others used too.
-MAX_PAGE_S = 60.0
+# Of the process, its render child included. Measured: 55 s, and twice that where others want the
+# cores too.
+MAX_CPU_S = 240
+# Far above the slowest page's 30 s: what takes so long hangs, however slow the machine.
+MAX_PAGE_S = 300.0
 # Pages of a thousand lines or more are the same work over and over, and most of all the time.
 TOO_DENSE = frozenset({"bug1978317.pdf"})
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1_200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,10 @@ def test_pages_keep_to_the_limit_of_pixels(command_run: CommandRun) -> None:
     ]
 
     assert 0.9 * LIMITS.max_pixels < max(pixels) <= LIMITS.max_pixels
+
+
+def test_the_files_take_no_more_work_than_sound_ones(command_run: CommandRun) -> None:
+    assert command_run.done.cpu_s <= MAX_CPU_S
 
 
 def test_no_file_takes_longer_than_its_pages_may(command_run: CommandRun) -> None:

@@ -28,11 +28,20 @@ def run_pagefleet(
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """How a command ended; ``peak_mib`` is of itself or a child, whichever had more."""
+    """How a command ended.
+
+    Attributes:
+        returncode: its exit status.
+        stdout: what it wrote.
+        stderr: likewise.
+        cpu_s: processor time of itself and its children.
+        peak_mib: resident memory of itself or a child, whichever had more.
+    """
 
     returncode: int
     stdout: str
     stderr: str
+    cpu_s: float
     peak_mib: float
 
 
@@ -54,7 +63,13 @@ def measure_pagefleet(*arguments: str | Path, work_dir: Path, **environment: str
             process.kill()
         stdout.seek(0)
         stderr.seek(0)
-        return MeasuredRun(process.returncode, stdout.read(), stderr.read(), usage.ru_maxrss / 1024)
+        return MeasuredRun(
+            process.returncode,
+            stdout.read(),
+            stderr.read(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            peak_mib=usage.ru_maxrss / 1024,
+        )
 
 
 def _inherited() -> dict[str, str]:
