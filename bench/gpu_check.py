@@ -201,6 +201,11 @@ def _write_runs(path: Path, runs: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _run_with_pages(arguments: argparse.Namespace, setting: Setting) -> Iterator[dict[str, Any]]:
+    """Read the documents for each profile.
+
+    Raises:
+        SystemExit: there are none, of which nothing must be shown to be well.
+    """
     with TemporaryDirectory() as folder, PageRenderer(RenderLimits()) as renderer:
         files = [
             CorpusFile(path, path.name, "sample", "en", ("",) * _MORE_PAGES_THAN_ANY)
@@ -209,6 +214,8 @@ def _run_with_pages(arguments: argparse.Namespace, setting: Setting) -> Iterator
         ]
         if arguments.device == "cpu":  # minutes on a CPU
             files = [file for file in files if file.path.name != "dense-index.png"]
+        if not files:
+            raise SystemExit(f"no document in {arguments.documents} can be read")
         pages = write_pages(
             files, Path(folder), renderer, dpi=_DPI, max_pages=0, on_file=lambda _file: None
         )

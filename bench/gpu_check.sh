@@ -98,6 +98,7 @@ step() { # step NAME SECONDS COMMAND…: bounded; what it says goes to NAME.log
     124 | 137) say "$name did not end in its time" ;;
     *) say "$name ended with $status: $(tail -n 1 "$out/$name.log")" ;;
   esac
+  return 1
 }
 
 check() { "$python" -m bench.gpu_check "$@" --device "$device" --out "$out"; }
@@ -110,9 +111,9 @@ say "$("$python" --version), device $device, results in $out"
 "$python" -c 'from importlib.metadata import distributions
 for each in sorted(f"{d.name}=={d.version}" for d in distributions()): print(each)' >"$out/versions.txt"
 for profile in $profiles; do
-  step "models-$profile" 300 "$python" -m cli models fetch --profile "$profile" ${wheels:+--wheels "$wheels"}
+  step "models-$profile" 300 "$python" -m cli models fetch --profile "$profile" ${wheels:+--wheels "$wheels"} || exit 1
 done
-step samples 60 "$python" -m cli samples "$out/samples"
+step samples 120 "$python" -m cli samples "$out/samples" || exit 1
 
 sampler=""
 if command -v nvidia-smi >/dev/null; then

@@ -1,10 +1,13 @@
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.gpu_check import _write_runs, summary
+from tests.support.commands import ROOT
 
 
 def write(folder: Path, name: str, record: object) -> None:
@@ -81,3 +84,23 @@ def test_a_page_that_failed_makes_the_throughput_not_well(
 
     assert record["ok"] is is_ok
     assert json.loads((tmp_path / "throughput.json").read_text())["is_whole"]
+
+
+@pytest.mark.parametrize("step", ["parity", "throughput"])
+def test_nothing_is_well_without_documents(tmp_path: Path, step: str) -> None:
+    (tmp_path / "documents").mkdir()
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [
+            *(sys.executable, "-m", "bench.gpu_check", step, "--device", "cpu"),
+            *("--documents", tmp_path / "documents", "--out", tmp_path),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+    assert done.returncode == 1
+    assert "can be read" in done.stderr
+    assert not (tmp_path / f"{step}.json").exists()
