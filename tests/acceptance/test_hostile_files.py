@@ -198,15 +198,16 @@ def reader() -> PageReader:
     return PageReader(OcrEngine(require_bundle()))
 
 
-def first_pages(
+def first_page(
     renderer: PageRenderer, reader: PageReader, path: Path
-) -> list[PageResult | PageFailure] | str:
-    """Recognize the first pages, whatever they state, coarsely; or the error of the document."""
+) -> PageResult | PageFailure | str:
+    """Recognize the first page, whatever it states, coarsely; or the error of the document."""
     try:
-        indexes = range(min(renderer.open(path).page_count, 3))
-        return list(reader.read_pages(renderer.pages(indexes, dpi=72, mode="ocr")))
+        renderer.open(path)
+        (page,) = reader.read_pages(renderer.pages([0], dpi=72, mode="ocr"))
     except DocumentError as error:
         return error.code
+    return page
 
 
 def test_an_engine_that_recognized_every_file_reads_as_before(
@@ -216,14 +217,14 @@ def test_an_engine_that_recognized_every_file_reads_as_before(
     samples: dict[str, Sample],
 ) -> None:
     sound = samples["label.png"].path
-    (before,) = first_pages(renderer, reader, sound)
+    before = first_page(renderer, reader, sound)
 
-    outcomes = [first_pages(renderer, reader, path) for path in hostile_files]
+    outcomes = [first_page(renderer, reader, path) for path in hostile_files]
 
-    (after,) = first_pages(renderer, reader, sound)
+    after = first_page(renderer, reader, sound)
     assert page_text(page_json(before)) == page_text(page_json(after)) != ""
+    pages = [outcome for outcome in outcomes if isinstance(outcome, PageResult)]
     codes = {outcome for outcome in outcomes if isinstance(outcome, str)}
-    pages = [page for outcome in outcomes if not isinstance(outcome, str) for page in outcome]
-    codes |= {page.code for page in pages if isinstance(page, PageFailure)}
+    codes |= {outcome.code for outcome in outcomes if isinstance(outcome, PageFailure)}
     assert codes <= set(ERROR_CODES)
-    assert all(page.route == "ocr" for page in pages if isinstance(page, PageResult))
+    assert {page.route for page in pages} == {"ocr"}
