@@ -20,6 +20,7 @@ from tests.support.corpus import corpus_files, require_corpus
 from tests.support.models import require_bundle
 from workers.failures import ERROR_CODES
 from workers.ocr.engine import OcrEngine
+from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import DocumentError
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import PageReader
@@ -195,7 +196,7 @@ def renderer() -> Iterator[PageRenderer]:
 
 @pytest.fixture(scope="module")
 def reader() -> PageReader:
-    return PageReader(OcrEngine(require_bundle()))
+    return PageReader(OcrEngine(require_bundle(), EngineOptions(threads=THREADS)))
 
 
 def first_page(
