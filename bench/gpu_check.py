@@ -1,6 +1,7 @@
 """What has to be shown on a GPU machine, step by step; ``gpu_check.sh`` calls it.
 
-Each step writes ``<out>/<step>.json`` and is bounded in time. With ``--device cpu`` the same steps
+Each step writes ``<out>/<step>.json`` and is bounded in time; what has been measured when that is
+up stands there. With ``--device cpu`` the same steps
 run without a GPU, so that all but CUDA is proven before a machine is at hand.
 """
 
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,6 +88,7 @@ def compare_texts(setting: Setting, pages: Sequence[BenchPage]) -> dict[str, Any
         changed += abs(len(expected.splitlines()) - len(actual.splitlines()))
         distances.append(score(expected, actual, page.request.language).cer)
     return {
+        "profile": setting.profile,
         "pages": len(pages),
         "lines": lines,
         "changed_lines": changed,
@@ -97,16 +99,15 @@ def compare_texts(setting: Setting, pages: Sequence[BenchPage]) -> dict[str, Any
 
 def measure_throughput(
     setting: Setting, pages: Sequence[BenchPage], *, slots: Sequence[int], seconds: float
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Read pages over and over for a while, for each number of slots."""
-    records = []
     for count in slots:
         with running(ours(replace(setting, slots=count))) as runner:
             runner.warm_up(pages[0])
             page_count = _read_for(runner, list(pages) * count, seconds)
         measured = runner.measurement
         pages_per_s = page_count / measured.seconds
-        records.append({
+        yield {
             "profile": setting.profile,
             "slots": count,
             "pages": page_count,
@@ -115,8 +116,7 @@ def measure_throughput(
             "cpu_s_per_page": round(measured.cpu_s / page_count, 3),
             "share_of_dense_floor": round(pages_per_s * DENSE_PAGE_FLOOR_S, 4),
             "failed": sum(each.error is not None for each in measured.answers.values()),
-        })
-    return records
+        }
 
 
 def summary(folder: Path) -> tuple[dict[str, Any], str]:
@@ -130,13 +130,16 @@ def summary(folder: Path) -> tuple[dict[str, Any], str]:
         lines += [f"- device {provider['device']}, GPUs: {'; '.join(provider['gpus']) or 'none'}"]
         lines += [f"- {name}: nodes by provider {each}" for name, each in provider["nodes"].items()]
         lines += [f"- provider proof: {'ok' if provider['ok'] else 'FAILED'}"]
-    if found["parity"] is not None:
-        lines += [_parity_line(found["parity"])]
+    lines += [_parity_line(each) for each in (found["parity"] or {"runs": []})["runs"]]
     memory = found["memory"]
     if memory is not None:
         shown = f"peak {memory['peak_mib']} MiB, late / early {memory['growth']}"
         lines += [f"- memory over {memory['pages']} pages: {shown}"]
-    lines += [f"- {name}: did not end in its time" for name in steps if found[name] is None]
+    lines += [
+        f"- {name}: did not end, see {name}.log"
+        for name in steps
+        if found[name] is None or not found[name].get("is_whole", True)
+    ]
     header = ("profile", "slots", "pages/s", "CPU s/page", "share of the dense floor", "failed")
     rows = [
         (
@@ -178,14 +181,31 @@ def main() -> None:
     )
     if arguments.step == "provider":
         record = prove_provider(setting, arguments.profiles)
+        _write_json(out / "provider.json", record)
     else:
-        record = _with_pages(arguments, setting)
-    _write_json(out / f"{arguments.step}.json", record)
+        record = _write_runs(out / f"{arguments.step}.json", _run_with_pages(arguments, setting))
     if not record["ok"]:
         raise SystemExit(1)
 
 
-def _with_pages(arguments: argparse.Namespace, setting: Setting) -> dict[str, Any]:
+def _write_runs(path: Path, runs: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    """Write after each run all that there are, since the next one may not end in its time."""
+    record: dict[str, Any] = {"runs": [], "ok": True, "is_whole": False}
+    for run in runs:
+        record["runs"].append(run)
+        record["ok"] &= run.get("ok", run.get("failed") == 0)
+        _write_json(path, record)
+    record["is_whole"] = True
+    _write_json(path, record)
+    return record
+
+
+def _run_with_pages(arguments: argparse.Namespace, setting: Setting) -> Iterator[dict[str, Any]]:
+    """Read the documents for each profile.
+
+    Raises:
+        SystemExit: there are none, of which nothing must be shown to be well.
+    """
     with TemporaryDirectory() as folder, PageRenderer(RenderLimits()) as renderer:
         files = [
             CorpusFile(path, path.name, "sample", "en", ("",) * _MORE_PAGES_THAN_ANY)
@@ -194,22 +214,19 @@ def _with_pages(arguments: argparse.Namespace, setting: Setting) -> dict[str, An
         ]
         if arguments.device == "cpu":  # minutes on a CPU
             files = [file for file in files if file.path.name != "dense-index.png"]
+        if not files:
+            raise SystemExit(f"no document in {arguments.documents} can be read")
         pages = write_pages(
             files, Path(folder), renderer, dpi=_DPI, max_pages=0, on_file=lambda _file: None
         )
-        if arguments.step == "parity":
-            return compare_texts(setting, pages)
-        runs = [
-            run
-            for profile in arguments.profiles
-            for run in measure_throughput(
-                replace(setting, profile=profile),
-                pages,
-                slots=arguments.slots,
-                seconds=arguments.seconds,
-            )
-        ]
-        return {"runs": runs, "ok": all(run["failed"] == 0 for run in runs)}
+        for profile in arguments.profiles:
+            chosen = replace(setting, profile=profile)
+            if arguments.step == "parity":
+                yield compare_texts(chosen, pages)
+            else:
+                yield from measure_throughput(
+                    chosen, pages, slots=arguments.slots, seconds=arguments.seconds
+                )
 
 
 def _arguments() -> argparse.Namespace:
@@ -269,7 +286,8 @@ def _smi(fields: str, *, query: str = "gpu") -> list[str]:
 
 def _parity_line(parity: dict[str, Any]) -> str:
     return (
-        f"- CPU and device: {parity['changed_lines']} of {parity['lines']} lines differ on"
+        f"- {parity['profile']}, CPU and device: {parity['changed_lines']} of"
+        f" {parity['lines']} lines differ on"
         f" {parity['pages']} pages, mean CER between them {parity['mean_cer']:.5f}:"
         f" {'ok' if parity['ok'] else 'FAILED'}"
     )

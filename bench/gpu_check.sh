@@ -14,7 +14,7 @@
 #   memory      resident memory over 2,000 pages (--pages N)
 #   nvidia-smi  use, memory and power of the card every second meanwhile, in nvidia-smi.csv
 # It writes JSON files and gpu_check.md into --out DIR (default: $OUT, else ./gpu-check) and ends with 0
-# when every step that ended is well.
+# when every step ended and is well. A step that is stopped leaves what it measured until then.
 #
 # Needs: Linux, a driver that serves CUDA 13, Python 3.11 or 3.12 (x86-64), 6 GB of disk. Nothing else: no
 # CUDA toolkit, no compiler, no root. Beforehand, on a machine with a network, for --wheels DIR:
@@ -28,9 +28,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 device=cuda out=${OUT:-gpu-check} wheels="" python="" minutes=12 pages=2000
 profiles="balanced fast" slots="1 2 4 8" dry_run=""
+case " $* " in *" --dry-run "*) dry_run=1 device=cpu minutes=3 pages=40 slots="1 2" profiles="fast" ;; esac
 while [ $# -gt 0 ]; do
   case $1 in
-    --dry-run) dry_run=1 device=cpu minutes=3 pages=40 slots="1 2" profiles="fast"; shift ;;
+    --dry-run) shift ;; # its values are set already, so that others may change them
     --device) device=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
     --wheels) wheels=$(cd "$2" && pwd) || exit 2; shift 2 ;;
@@ -93,7 +94,11 @@ step() { # step NAME SECONDS COMMAND…: bounded; what it says goes to NAME.log
   timeout --kill-after=10 "$seconds" "$@" >"$out/$name.log" 2>&1 || status=$?
   [ $status -ne 0 ] || return 0
   failed+=("$name ($status)")
-  say "$name ended with $status: $(tail -n 1 "$out/$name.log")"
+  case $status in
+    124 | 137) say "$name did not end in its time" ;;
+    *) say "$name ended with $status: $(tail -n 1 "$out/$name.log")" ;;
+  esac
+  return 1
 }
 
 check() { "$python" -m bench.gpu_check "$@" --device "$device" --out "$out"; }
@@ -106,9 +111,9 @@ say "$("$python" --version), device $device, results in $out"
 "$python" -c 'from importlib.metadata import distributions
 for each in sorted(f"{d.name}=={d.version}" for d in distributions()): print(each)' >"$out/versions.txt"
 for profile in $profiles; do
-  step "models-$profile" 300 "$python" -m cli models fetch --profile "$profile" ${wheels:+--wheels "$wheels"}
+  step "models-$profile" 300 "$python" -m cli models fetch --profile "$profile" ${wheels:+--wheels "$wheels"} || exit 1
 done
-step samples 60 "$python" -m cli samples "$out/samples"
+step samples 120 "$python" -m cli samples "$out/samples" || exit 1
 
 sampler=""
 if command -v nvidia-smi >/dev/null; then

@@ -135,7 +135,7 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "unsupported_media_type",
             is_retried=False,
             http_status=415,
-            sentence="The content is not a PDF, PNG, JPEG, TIFF, WebP or BMP file. "
+            sentence="The content is neither a PDF nor a still PNG, JPEG, TIFF, WebP or BMP image. "
             "Convert it to one of these.",
         ),
         ErrorCode(

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,11 +14,6 @@ def run_pagefleet(
     *arguments: str | Path, timeout_s: float = 120, stdin: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ``pagefleet`` to its end; ``environment`` is added, and names no other server."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("PAGEFLEET_") or name in {"PAGEFLEET_MODELS_DIR", "PAGEFLEET_HOME"}
-    }
     return subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "cli", *map(str, arguments)],
         check=False,
@@ -24,6 +21,60 @@ def run_pagefleet(
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**inherited, **environment},
+        env={**_inherited(), **environment},
         timeout=timeout_s,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """How a command ended.
+
+    Attributes:
+        returncode: its exit status.
+        stdout: what it wrote.
+        stderr: likewise.
+        cpu_s: processor time of itself and its children.
+        peak_mib: resident memory of itself or a child, whichever had more.
+    """
+
+    returncode: int
+    stdout: str
+    stderr: str
+    cpu_s: float
+    peak_mib: float
+
+
+def measure_pagefleet(*arguments: str | Path, work_dir: Path, **environment: str) -> MeasuredRun:
+    """Run ``pagefleet`` in a folder to its end, and see how much memory it had at most."""
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "cli", *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=work_dir,
+            env={**_inherited(), "PYTHONPATH": str(ROOT), **environment},
+        )
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            process.kill()
+        stdout.seek(0)
+        stderr.seek(0)
+        return MeasuredRun(
+            process.returncode,
+            stdout.read(),
+            stderr.read(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            peak_mib=usage.ru_maxrss / 1024,
+        )
+
+
+def _inherited() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PAGEFLEET_") or name in {"PAGEFLEET_MODELS_DIR", "PAGEFLEET_HOME"}
+    }

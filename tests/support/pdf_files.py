@@ -73,3 +73,24 @@ def slow_page_pdf(*, levels: int, plain_pages: int = 2) -> bytes:
         stream(form, b"0 0 9 9 re f"),
         stream(b"", b"/F Do"),
     ])
+
+
+def page_tree_pdf(*, branch_counts: tuple[str, str], root_count: str) -> bytes:
+    """Return a PDF of three pages on one branch and two on the other, wherever counts say else.
+
+    The pages are 10, 20, 30, 40 and 50 pt wide, to tell them apart.
+    """
+    pages = [
+        b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 %d 72]>>" % (branch, width_pt)
+        for branch, width_pt in ((3, 10), (3, 20), (3, 30), (4, 40), (4, 50))
+    ]
+    branches = [
+        b"<</Type/Pages/Parent 2 0 R/Kids[%s]%s>>" % (kids, count.encode())
+        for kids, count in zip((b"5 0 R 6 0 R 7 0 R", b"8 0 R 9 0 R"), branch_counts, strict=True)
+    ]
+    return assemble_pdf([
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R 4 0 R]%s>>" % root_count.encode(),
+        *branches,
+        *pages,
+    ])

@@ -4,9 +4,10 @@ PyMuPDF 1.28.2 or later below 2: earlier ones have CVE-2026-3308, and 2.x requir
 """
 
 import math
+import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -33,6 +34,7 @@ from workers.ocr.layer_evidence import (
 )
 from workers.ocr.modes import Mode
 from workers.ocr.page_ink import INK_DPI, has_ink
+from workers.ocr.page_tree import TreeNode, walk_page_tree
 from workers.ocr.pdf_fonts import FontFacts, is_unmapped
 from workers.ocr.pdf_scan import find_scan
 from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
@@ -50,6 +52,7 @@ _MUPDF_ERRORS: Final = (mupdf.FzErrorBase, RuntimeError, ValueError)
 _TEXT_FLAGS: Final = mupdf.FZ_STEXT_PRESERVE_WHITESPACE | mupdf.FZ_STEXT_MEDIABOX_CLIP
 # Ink needs no more, however large the page.
 _MAX_INK_PIXELS: Final = 8_000_000
+_REFERENCE: Final = re.compile(r"(\d+) \d+ R")
 _NO_LAYER: Final = TextLayer()
 _NOWHERE: Final = Box(0, 0, 0, 0)
 
@@ -105,6 +108,7 @@ class PdfSource:
             raise EncryptedDocumentError("The PDF is encrypted and the password is wrong.")
 
     def _count_pages(self) -> int:
+        self._mend_page_tree()
         try:
             page_count = int(self._document.page_count)
         except _MUPDF_ERRORS as error:
@@ -116,6 +120,40 @@ class PdfSource:
                 "The PDF is damaged: no page could be repaired. Export or scan it again."
             )
         raise EmptyDocumentError("The PDF has no pages.")
+
+    def _mend_page_tree(self) -> None:
+        """Make the open document's tree of pages flat where it does not count right.
+
+        MuPDF believes the counts, and so would lose pages in silence. Where they state more pages
+        than there are, the number stays: those that are missing have to be seen as failed pages.
+        """
+        with suppress(*_MUPDF_ERRORS):
+            _, root = self._document.xref_get_key(self._document.pdf_catalog(), "Pages")
+            root_xref = int(root.split()[0])
+            tree = walk_page_tree(root_xref, self._tree_node)
+            if tree.is_counted_right or not tree.pages:
+                return
+            page_count = len(tree.pages)
+            with suppress(*_MUPDF_ERRORS):
+                page_count = max(page_count, int(self._document.page_count))
+            kids = " ".join(f"{xref} 0 R" for xref in tree.pages)
+            self._document.xref_set_key(root_xref, "Kids", f"[{kids}]")
+            self._document.xref_set_key(root_xref, "Count", str(page_count))
+
+    def _tree_node(self, xref: int) -> TreeNode | None:
+        try:
+            kids = self._value(xref, "Kids")
+            count = self._value(xref, "Count") if kids else ""
+        except _MUPDF_ERRORS:
+            return None  # a page that is not there fails when its turn comes
+        if not kids:
+            return None
+        if "<<" in kids:
+            raise ValueError("a page that is no object of its own has no number")
+        return TreeNode(
+            tuple(int(number) for number in _REFERENCE.findall(kids)),
+            int(count) if count.isdecimal() else None,
+        )
 
     def _load(self, page_index: int) -> pymupdf.Page:
         page: pymupdf.Page = self._document.load_page(page_index)

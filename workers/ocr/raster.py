@@ -4,7 +4,7 @@ import io
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -22,6 +22,7 @@ from workers.ocr.errors import (
     OcrError,
     PageTooLargeError,
     UnreadableDocumentError,
+    UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import MediaType
 from workers.ocr.modes import Mode
@@ -29,7 +30,7 @@ from workers.ocr.page_image import PageImage
 from workers.ocr.page_ink import has_ink
 from workers.ocr.rendered_page import RenderedPage, from_image
 from workers.ocr.routing import RouteDecision
-from workers.ocr.tiff_frames import count_tiff_frames
+from workers.ocr.tiff_frames import FrameFile, page_offsets
 
 FALLBACK_DPI: Final = 200.0
 """Said of an image that declares no plausible resolution; the default of ``OcrOptions.dpi``."""
@@ -70,10 +71,12 @@ _FIRST_SIDEWAYS_ORIENTATION: Final = 5
 
 
 class RasterSource:
-    """An image file, every frame of a TIFF a page; see ``workers.ocr.sources.PageSource``.
+    """An image file, every page of a TIFF a page; see ``workers.ocr.sources.PageSource``.
 
-    Of an animated PNG or WebP the first picture is the page. ``PageImage.dpi`` is the declared
-    resolution where it lies in 50 to 1200, else 200; where the axes differ, the finer one.
+    ``workers.ocr.tiff_frames`` says which frames of a TIFF are pages. An animated PNG or WebP is
+    refused: reading its first picture alone would lose the others in silence. ``PageImage.dpi`` is
+    the declared resolution where it lies in 50 to 1200, else 200; where the axes differ, the finer
+    one.
     """
 
     def __init__(self, path: Path, *, media_type: MediaType, max_pages: int) -> None:
@@ -82,18 +85,23 @@ class RasterSource:
         Args:
             path: the file.
             media_type: what its content is; no other decoder is tried.
-            max_pages: counting of frames ends one above it.
+            max_pages: the search for pages may end above it.
 
         Raises:
             UnreadableDocumentError: the headers are damaged.
+            UnsupportedMediaTypeError: the image is animated.
         """
         self.media_type = media_type
         self._path = path
+        self._tiff_offsets: list[int] = []
         with _translated(UnreadableDocumentError, "The image's header is damaged. Scan it again."):
+            if media_type is MediaType.TIFF:
+                with path.open("rb") as stream:
+                    self._tiff_offsets = page_offsets(stream, max_pages=max_pages)
+            self.page_count = max(len(self._tiff_offsets), 1)
             # Too large is the page and not the document, and is said when it is asked for.
-            with suppress(PageTooLargeError), self._open():
-                pass
-            self.page_count = self._count_pages(max_pages)
+            with suppress(PageTooLargeError), self._open(0) as image:
+                _require_still(image)
 
     def __enter__(self) -> Self:
         return self
@@ -101,29 +109,31 @@ class RasterSource:
     def __exit__(self, *exc_info: object) -> None:
         """Nothing stays open between pages."""
 
-    def _open(self) -> ImageFile.ImageFile:
-        """Read the headers.
+    @contextmanager
+    def _open(self, page_index: int) -> Iterator[ImageFile.ImageFile]:
+        """Read the headers of a page.
 
         Raises:
             PageTooLargeError: a WebP of more pixels than Pillow opens.
         """
-        # A text or color profile of a PNG that unpacks to more than 1 MiB is an error to Pillow,
-        # and with this one it is left out. The picture is decoded later, with all errors.
-        ImageFile.LOAD_TRUNCATED_IMAGES = self.media_type is MediaType.PNG
-        try:
-            return _READERS[self.media_type](self._path)
-        except Image.DecompressionBombError as error:
-            raise PageTooLargeError(
-                f"The image has more than {_MAX_WEBP_PIXELS} pixels. Scan it at a lower resolution."
-            ) from error
-        finally:
-            ImageFile.LOAD_TRUNCATED_IMAGES = False
-
-    def _count_pages(self, max_pages: int) -> int:
-        if self.media_type is not MediaType.TIFF:
-            return 1
-        with self._path.open("rb") as stream:
-            return count_tiff_frames(stream, max_frames=max_pages)
+        with ExitStack() as opened:
+            source: Path | FrameFile = self._path
+            if self._tiff_offsets:
+                source = opened.enter_context(FrameFile(self._path, self._tiff_offsets[page_index]))
+            # A text or color profile of a PNG that unpacks to more than 1 MiB is an error to
+            # Pillow, and with this one it is left out. The picture is decoded later, with all
+            # errors.
+            ImageFile.LOAD_TRUNCATED_IMAGES = self.media_type is MediaType.PNG
+            try:
+                image = _READERS[self.media_type](source)
+            except Image.DecompressionBombError as error:
+                raise PageTooLargeError(
+                    f"The image has more than {_MAX_WEBP_PIXELS} pixels. Scan it at a lower "
+                    "resolution."
+                ) from error
+            finally:
+                ImageFile.LOAD_TRUNCATED_IMAGES = False
+            yield opened.enter_context(image)
 
     def render(
         self,
@@ -145,9 +155,7 @@ class RasterSource:
         """
         started = time.perf_counter()
         damaged = "The image is damaged or cut off and cannot be decoded. Scan it again."
-        with _translated(DamagedPageError, damaged), self._open() as image:
-            if page_index:
-                image.seek(page_index)
+        with _translated(DamagedPageError, damaged), self._open(page_index) as image:
             orientation = _orientation_of(image)
             x_dpi, y_dpi = _resolution_of(image)
             reduction = _reduce_to_fit(image, max_pixels)
@@ -246,6 +254,22 @@ def _translated(error_type: type[OcrError], message: str) -> Iterator[None]:
             # Not a list of types: hostile bytes make Pillow's decoders raise what they like, seen
             # here as OSError, SyntaxError, TypeError, ValueError, KeyError and struct.error.
             raise error_type(message) from error
+
+
+def _require_still(image: ImageFile.ImageFile) -> None:
+    """Refuse what would be read in part.
+
+    Raises:
+        UnsupportedMediaTypeError: a PNG or WebP of several pictures.
+    """
+    if image.format == "TIFF":
+        return  # all of its pages are read
+    picture_count = getattr(image, "n_frames", 1)
+    if picture_count > 1:
+        raise UnsupportedMediaTypeError(
+            f"The image is an animation of {picture_count} pictures. Send each as a file, or all "
+            "as the pages of a TIFF or PDF."
+        )
 
 
 def _orientation_of(image: Image.Image) -> int:

@@ -1,7 +1,13 @@
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from bench.gpu_check import summary
+import pytest
+
+from bench.gpu_check import _write_runs, summary
+from tests.support.commands import ROOT
 
 
 def write(folder: Path, name: str, record: object) -> None:
@@ -46,5 +52,55 @@ def test_the_report_tells_what_each_step_found(tmp_path: Path) -> None:
 def test_a_step_that_did_not_end_is_named(tmp_path: Path) -> None:
     record, text = summary(tmp_path)
 
-    assert "- parity: did not end in its time" in text
+    assert "- parity: did not end, see parity.log" in text
     assert record["parity"] is None
+
+
+def test_what_was_measured_stands_where_the_next_run_did_not_end(tmp_path: Path) -> None:
+    def runs() -> Iterator[dict[str, object]]:
+        yield {
+            "profile": "fast",
+            "pages": 9,
+            "lines": 80,
+            "changed_lines": 0,
+            "mean_cer": 0.0,
+            "ok": True,
+        }
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        _write_runs(tmp_path / "parity.json", runs())
+
+    _, text = summary(tmp_path)
+    assert "- fast, CPU and device: 0 of 80 lines differ on 9 pages" in text
+    assert "- parity: did not end, see parity.log" in text
+
+
+@pytest.mark.parametrize(("failed", "is_ok"), [(0, True), (1, False)])
+def test_a_page_that_failed_makes_the_throughput_not_well(
+    tmp_path: Path, failed: int, *, is_ok: bool
+) -> None:
+    record = _write_runs(tmp_path / "throughput.json", iter([{"failed": failed}, {"failed": 0}]))
+
+    assert record["ok"] is is_ok
+    assert json.loads((tmp_path / "throughput.json").read_text())["is_whole"]
+
+
+@pytest.mark.parametrize("step", ["parity", "throughput"])
+def test_nothing_is_well_without_documents(tmp_path: Path, step: str) -> None:
+    (tmp_path / "documents").mkdir()
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [
+            *(sys.executable, "-m", "bench.gpu_check", step, "--device", "cpu"),
+            *("--documents", tmp_path / "documents", "--out", tmp_path),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+    assert done.returncode == 1
+    assert "can be read" in done.stderr
+    assert not (tmp_path / f"{step}.json").exists()

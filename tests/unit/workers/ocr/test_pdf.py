@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.pdf_files import assemble_pdf, grey_pages, stream
+from tests.support.pdf_files import assemble_pdf, grey_pages, page_tree_pdf, stream
 from workers.ocr.errors import (
     DamagedPageError,
     EmptyDocumentError,
@@ -36,6 +37,19 @@ def written(folder: Path, content: bytes) -> Path:
 def first_page(path: Path, *, dpi: float = 72, max_pixels: int = MAX_PIXELS) -> RenderedPage:
     with PdfSource(path) as source:
         return source.render(0, dpi=dpi, max_pixels=max_pixels)
+
+
+def outcomes_of(path: Path) -> Sequence[int | str]:
+    """The width of each page, or its error."""
+    with PdfSource(path) as source:
+        return [outcome_of(source, index) for index in range(source.page_count)]
+
+
+def outcome_of(source: PdfSource, page_index: int) -> int | str:
+    try:
+        return source.render(page_index, dpi=72, max_pixels=MAX_PIXELS, mode="text").width_px
+    except DamagedPageError as error:
+        return error.code
 
 
 def one_page(width_pt: float, height_pt: float) -> tuple[pymupdf.Document, pymupdf.Page]:
@@ -252,3 +266,33 @@ def test_a_page_is_the_same_whichever_was_rendered_before(tmp_path: Path) -> Non
         backwards = [source.render(index, dpi=72, max_pixels=MAX_PIXELS) for index in (2, 1, 0)]
 
     assert [int(page.pixels.mean()) for page in backwards] == [30, 20, 10]
+
+
+@pytest.mark.parametrize(
+    ("branch_counts", "root_count"),
+    [
+        (("/Count 3", "/Count 2"), "/Count 5"),
+        (("/Count 2", "/Count 2"), "/Count 4"),
+        (("/Count 2", "/Count 3"), "/Count 5"),
+        (("/Count 4", "/Count 1"), "/Count 5"),
+        (("/Count 3", "/Count 2"), "/Count 1"),
+        (("/Count 3", "/Count 2"), "/Count 0"),
+        (("/Count 3", "/Count 2"), "/Count -1"),
+        (("/Count 3", "/Count 2"), "/Count 2000000000"),
+        (("", ""), ""),
+    ],
+)
+def test_no_page_is_lost_where_the_counts_are_wrong(
+    tmp_path: Path, branch_counts: tuple[str, str], root_count: str
+) -> None:
+    path = written(tmp_path, page_tree_pdf(branch_counts=branch_counts, root_count=root_count))
+
+    assert outcomes_of(path) == [10, 20, 30, 40, 50]
+
+
+def test_pages_that_are_counted_and_missing_are_damaged(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, page_tree_pdf(branch_counts=("/Count 3", "/Count 3"), root_count="/Count 7")
+    )
+
+    assert outcomes_of(path) == [10, 20, 30, 40, 50, "damaged", "damaged"]

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image, ImageDraw, PngImagePlugin, TiffImagePlugin
 
-from workers.ocr.errors import DamagedPageError, PageTooLargeError, UnreadableDocumentError
+from workers.ocr.errors import (
+    DamagedPageError,
+    PageTooLargeError,
+    UnreadableDocumentError,
+    UnsupportedMediaTypeError,
+)
 from workers.ocr.formats import MediaType, sniff
 from workers.ocr.raster import FALLBACK_DPI, RasterSource, decode_jpeg
 from workers.ocr.rendered_page import RenderedPage
@@ -223,6 +228,38 @@ def test_every_frame_of_a_tiff_is_a_page(tmp_path: Path) -> None:
 
     assert opened(path).page_count == 3
     assert [rendered(path, page_index=index).pixels[0, 0, 0] for index in (2, 0, 1)] == [30, 10, 20]
+
+
+@pytest.mark.parametrize("compression", ["raw", "group4", "tiff_lzw", "jpeg"])
+@pytest.mark.parametrize("big_tiff", [False, True])
+def test_a_thumbnail_is_no_page(tmp_path: Path, compression: str, *, big_tiff: bool) -> None:
+    mode = "1" if compression == "group4" else "L"
+    frames = [  # what NewSubfileType says of it, and how black it is
+        (Image.new(mode, (64, 64), 0), 0),
+        (Image.new(mode, (16, 16), 255), 1),
+        (Image.new(mode, (64, 64), 255), 2),
+    ]
+    with TiffImagePlugin.AppendingTiffWriter(tmp_path / "image", new=True) as writer:
+        for image, kind in frames:
+            tags = TiffImagePlugin.ImageFileDirectory_v2()
+            tags[ExifTags.Base.NewSubfileType] = kind
+            image.save(writer, "TIFF", tiffinfo=tags, compression=compression, big_tiff=big_tiff)
+            writer.newFrame()
+
+    assert opened(tmp_path / "image").page_count == 2
+    levels = [rendered(tmp_path / "image", page_index=index).pixels[32, 32, 0] for index in (0, 1)]
+    assert levels == [0, 255]
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "WEBP"])
+def test_an_animation_is_refused_and_not_cut(tmp_path: Path, file_format: str) -> None:
+    pictures = [Image.new("RGB", (9, 9), color) for color in ("red", "green", "blue")]
+    path = saved(
+        tmp_path, pictures[0], file_format, save_all=True, append_images=pictures[1:], duration=40
+    )
+
+    with pytest.raises(UnsupportedMediaTypeError, match="animation of 3 pictures"):
+        opened(path)
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "TIFF", "BMP", "WEBP"])
