@@ -31,8 +31,6 @@ class Detector:
     def __init__(self, session: Session, model: DetectionModel) -> None:
         self._session = session
         self._model = model
-        self._mean_255 = np.array(model.mean, dtype=np.float32) * 255
-        self._std_255 = np.array(model.std, dtype=np.float32) * 255
 
     def detect(self, pixels: NDArray[np.uint8]) -> list[Detection]:
         """Find text lines.
@@ -98,10 +96,7 @@ class Detector:
         padded = cv2.copyMakeBorder(
             tile, 0, -height % multiple, 0, -width % multiple, cv2.BORDER_REPLICATE
         )
-        bgr = padded[:, :, ::-1].astype(np.float32)
-        bgr -= self._mean_255
-        bgr /= self._std_255
-        output = self._session.run(np.ascontiguousarray(bgr.transpose(2, 0, 1)[np.newaxis]))
+        output = self._session.run(np.asarray(padded, dtype=np.uint8)[np.newaxis])
         if output.shape != (1, 1, *padded.shape[:2]):
             raise InferenceError(f"the detector answered with the shape {output.shape}")
         probabilities: NDArray[np.float32] = output[0, 0, :height, :width]

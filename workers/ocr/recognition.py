@@ -206,8 +206,8 @@ class Recognizer:
 
     def warm_up(self) -> None:
         """Run once on an empty input; an ``InferenceError`` of the runtime passes through."""
-        shape = (1, 3, self._model.crop_height_px, self._limits.buckets_px[0])
-        self._session.run(np.zeros(shape, dtype=np.float32))
+        shape = (1, self._model.crop_height_px, self._limits.buckets_px[0], 3)
+        self._session.run(np.zeros(shape, dtype=np.uint8))
 
     def _minibatches(self, units: Sequence[_Unit]) -> list[Minibatch]:
         positions_by_bucket: dict[int, list[int]] = defaultdict(list)
@@ -254,12 +254,12 @@ class Recognizer:
             InferenceError: the model's answer does not fit its input.
         """
         # Padding is 0 after normalization, mid gray: dark or stretched edges are read as text.
-        shape = (len(minibatch), 3, self._model.crop_height_px, width_px)
-        batch = np.zeros(shape, dtype=np.float32)
-        for row, unit in zip(batch, minibatch, strict=True):
-            bgr = unit.pixels[:, :, ::-1].transpose(2, 0, 1)
-            row[:, :, : bgr.shape[2]] = (bgr / np.float32(255) - self._model.mean) / self._model.std
-        output = self._session.run(batch)
+        shape = (len(minibatch), self._model.crop_height_px, width_px, 3)
+        pixels = np.zeros(shape, dtype=np.uint8)
+        widths_px = np.array([unit.pixels.shape[1] for unit in minibatch], dtype=np.int64)
+        for row, unit in zip(pixels, minibatch, strict=True):
+            row[:, : unit.pixels.shape[1]] = unit.pixels
+        output = self._session.run(pixels, widths_px)
         classes, confidences = self._best_classes(output, len(minibatch))
         return [
             self._place(classes[row], confidences[row], unit.piece.span.start)

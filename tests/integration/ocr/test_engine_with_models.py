@@ -17,6 +17,7 @@ from tests.support.printed_pages import PROSE, print_page
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.engine_models import detection_preparation, recognition_preparation
 from workers.ocr.errors import OutOfMemoryError
 from workers.ocr.inference import OnnxSession, Session
 from workers.ocr.memory_ladder import LadderSession
@@ -48,7 +49,10 @@ def read(engine: OcrEngine, pages: Sequence[PageImage]) -> list[str]:
 
 @pytest.fixture(scope="session")
 def sessions(bundle: ModelBundle) -> tuple[Session, Session]:
-    return OnnxSession(bundle.detection_path), OnnxSession(bundle.recognition_path)
+    return (
+        OnnxSession(bundle.detection_path, detection_preparation(bundle)),
+        OnnxSession(bundle.recognition_path, recognition_preparation(bundle, "cpu")),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +67,12 @@ class ShortOfMemory:
         self._session = session
         self._capacity_px = capacity_px
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        if batch.shape[3] > self._capacity_px:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        if pixels.shape[2] > self._capacity_px:
             raise OutOfMemoryError("full")
-        return self._session.run(batch)
+        return self._session.run(pixels, widths_px)
 
     def shrink(self) -> None:
         self._capacity_px = 10_000
@@ -155,7 +161,7 @@ def test_a_page_that_does_not_fit_even_alone_fails_and_the_next_is_read(
     bundle: ModelBundle, sessions: tuple[Session, Session], expected: list[str]
 ) -> None:
     recognizer = FailingSession(
-        sessions[1], lambda batch: batch.shape[3] > 700, lambda: OutOfMemoryError("full")
+        sessions[1], lambda pixels: pixels.shape[2] > 700, lambda: OutOfMemoryError("full")
     )
     engine = OcrEngine(bundle, sessions=(sessions[0], recognizer))
 
