@@ -10,7 +10,7 @@ from workers.ocr import inference_openvino
 from workers.ocr.arithmetic_check import check_arithmetic
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CropCache
-from workers.ocr.detection import Detector
+from workers.ocr.detection import CUDA_SIDE_STEP_PX, Detector
 from workers.ocr.engine_options import EngineName, EngineOptions
 from workers.ocr.errors import ArithmeticCheckError, ProviderUnavailableError
 from workers.ocr.graph_preparation import Preparation
@@ -18,7 +18,8 @@ from workers.ocr.inference import Device, DeviceMemory, OnnxSession, Session
 from workers.ocr.inference_openvino import OpenVinoSession, Precision
 from workers.ocr.memory_ladder import LadderSession, ShrinkableSession
 from workers.ocr.normalization import Normalization
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.watchdog import Watchdog, WatchedSession
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
@@ -67,7 +68,8 @@ def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
     A precision that fails the check is refused, and the next one is tried, which is logged. The
     last has nothing to fall back to: whether its models can read is for ``golden`` to say.
 
-    The errors of ``OnnxSession`` and ``OpenVinoSession`` pass through.
+    A manifest with another ``step_px`` than its recognizer is a ``ModelFileError``. The errors of
+    ``OnnxSession`` and ``OpenVinoSession`` pass through.
     """
     *lower, last = _candidates(options)
     for arithmetic in lower:
@@ -107,7 +109,11 @@ def brought_models(
     detection, recognition = (WatchedSession(session, watchdog) for session in sessions)
     is_cpu = options.device == "cpu"
     return EngineModels(
-        Detector(detection, bundle.manifest.detection),
+        Detector(
+            detection,
+            bundle.manifest.detection,
+            side_step_px=None if is_cpu else CUDA_SIDE_STEP_PX,
+        ),
         Recognizer(
             recognition,
             bundle.manifest.recognition,
@@ -116,6 +122,7 @@ def brought_models(
                 rec_chunk_size=_CPU_MINIBATCH_CROPS if is_cpu else options.rec_chunk_size,
                 max_minibatch_px_columns=options.max_minibatch_px_columns,
                 buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
+                has_few_counts=not is_cpu,
             ),
             cache,
         ),
@@ -209,6 +216,7 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
     models = brought_models(
         bundle, options, (detection, recognition), _open_orientation(bundle, options)
     )
+    models.recognizer.check_step()
     return replace(models, arithmetic=arithmetic)
 
 

@@ -23,7 +23,8 @@ from workers.ocr.inference import OnnxSession, Session
 from workers.ocr.memory_ladder import LadderSession
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.result import PageResult, page_json, page_text
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
@@ -125,9 +126,14 @@ CROPS = crops_of("ledger", "No. 14", "window", "The parish paid one third", "$1,
 
 
 def read_texts(
-    bundle: ModelBundle, session: Session, chunk_size: int, crops: Sequence[NDArray[np.uint8]]
+    bundle: ModelBundle,
+    session: Session,
+    chunk_size: int,
+    crops: Sequence[NDArray[np.uint8]],
+    *,
+    has_few_counts: bool = False,
 ) -> list[str]:
-    limits = RecognitionLimits(chunk_size, 262_144, CUDA_BUCKETS_PX)
+    limits = RecognitionLimits(chunk_size, 262_144, CUDA_BUCKETS_PX, has_few_counts)
     recognizer = Recognizer(session, bundle.manifest.recognition, bundle.charset, limits)
     return [
         outcome.text if not isinstance(outcome, OutOfMemoryError) else "out of memory"
@@ -144,6 +150,14 @@ def test_texts_are_the_same_in_larger_minibatches(
 
     assert read_texts(bundle, sessions[1], chunk_size, CROPS) == alone
     assert alone[0] == "ledger"
+
+
+def test_texts_are_the_same_beside_inputs_without_a_pixel(
+    bundle: ModelBundle, sessions: tuple[Session, Session]
+) -> None:
+    filled_up = read_texts(bundle, sessions[1], 256, CROPS, has_few_counts=True)
+
+    assert filled_up == read_texts(bundle, sessions[1], 1, CROPS)
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 4])

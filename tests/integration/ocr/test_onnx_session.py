@@ -133,7 +133,8 @@ from workers.ocr.bundle import load_bundle
 from workers.ocr.engine_models import recognition_preparation
 from workers.ocr.inference import OnnxSession
 from workers.ocr.memory_ladder import LadderSession
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
+from workers.ocr.recognition import Recognizer
 from workers.ocr.width_buckets import CPU_BUCKETS_PX
 
 bundle = load_bundle(Path(sys.argv[1]))

@@ -16,7 +16,8 @@ from workers.ocr.detection import Detector
 from workers.ocr.engine_models import detection_preparation, recognition_preparation
 from workers.ocr.graph_preparation import Preparation
 from workers.ocr.inference import Device, OnnxSession
-from workers.ocr.recognition import RecognitionLimits, RecognizedLine, Recognizer
+from workers.ocr.recognition import RecognizedLine, Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, bucket_width_px
 
 CROP_COUNT = 40

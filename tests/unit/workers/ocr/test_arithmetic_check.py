@@ -9,7 +9,8 @@ from workers.ocr.detection import Detector
 from workers.ocr.errors import ArithmeticCheckError, ModelFileError
 from workers.ocr.golden import GOLDEN_LINES
 from workers.ocr.inference import Session
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.width_buckets import CPU_BUCKETS_PX
 
 MANIFEST = read_manifest()

@@ -3,7 +3,7 @@ import pytest
 
 from tests.support.fake_sessions import FixedSession, InkDetector
 from workers.ocr.bundle import read_manifest
-from workers.ocr.detection import Detector
+from workers.ocr.detection import CUDA_SIDE_STEP_PX, Detector
 from workers.ocr.errors import InferenceError
 
 MODEL = read_manifest().detection
@@ -87,6 +87,40 @@ def test_an_answer_of_the_wrong_shape_is_an_error() -> None:
 
     with pytest.raises(InferenceError, match="shape"):
         Detector(session, MODEL).detect(white_page(64, 64))
+
+
+@pytest.mark.parametrize("size", [(200, 300), (1600, 1000), (400, 6000), (3, 2000)])
+def test_few_shapes_are_all_warmed_up(size: tuple[int, int]) -> None:
+    warm, used = InkDetector(), InkDetector()
+    page = page_with_small_marks(*size)
+
+    Detector(warm, MODEL, side_step_px=CUDA_SIDE_STEP_PX).warm_up()
+    Detector(used, MODEL, side_step_px=CUDA_SIDE_STEP_PX).detect(page)
+
+    assert set(used.shapes) <= set(warm.shapes)
+    assert len(warm.shapes) == 25
+
+
+def test_a_line_stands_where_it_stood_when_the_input_is_padded_to_few_shapes() -> None:
+    page = white_page(700, 900)
+    page[600:660, 300:800] = 0
+    page[680:700, 100:900] = 0
+
+    few = Detector(InkDetector(), MODEL, side_step_px=CUDA_SIDE_STEP_PX).detect(page)
+
+    expected = Detector(InkDetector(), MODEL).detect(page)
+    assert len(few) == len(expected) == 2
+    for detection, other in zip(few, expected, strict=True):
+        assert np.array_equal(detection.quad.corners, other.quad.corners)
+
+
+def test_few_shapes_keep_to_the_multiple_of_the_model() -> None:
+    session = InkDetector()
+    model = MODEL.model_copy(update={"size_multiple": 128})
+
+    Detector(session, model, side_step_px=CUDA_SIDE_STEP_PX).detect(white_page(700, 900))
+
+    assert session.shapes == [(1, 1280, 1280, 3)]
 
 
 def test_warming_up_runs_the_model() -> None:

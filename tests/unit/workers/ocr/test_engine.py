@@ -357,6 +357,29 @@ def test_warming_up_runs_both_models() -> None:
     assert reader.shapes
 
 
+def test_on_cuda_pages_bring_no_shape_that_was_not_warmed_up() -> None:
+    detector, reader = InkDetector(), InkReader()
+    ocr = engine(detector=detector, reader=reader, device="cuda", rec_chunk_size=8)
+    ocr.warm_up()
+    warm = set(detector.shapes) | set(reader.shapes)
+    detector.shapes.clear()
+    reader.shapes.clear()
+
+    list(ocr.read_pages([page_of(*"ABCDE"[: 1 + i % 5], page_index=i) for i in range(20)]))
+
+    assert detector.shapes
+    assert reader.shapes
+    assert {*detector.shapes, *reader.shapes} <= warm
+
+
+def test_on_a_cpu_one_shape_of_each_model_is_warmed_up() -> None:
+    detector, reader = InkDetector(), InkReader()
+
+    engine(detector=detector, reader=reader).warm_up()
+
+    assert (len(detector.shapes), len(reader.shapes)) == (1, 1)
+
+
 def test_a_page_that_comes_again_is_known_and_reads_the_same() -> None:
     reader = InkReader()
     ocr = engine(reader=reader)

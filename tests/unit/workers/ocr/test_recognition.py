@@ -14,20 +14,30 @@ from tests.support.fake_sessions import (
     barcode,
 )
 from workers.ocr.bundle import read_manifest
-from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
+from workers.ocr.errors import (
+    InferenceError,
+    ModelFileError,
+    OutOfMemoryError,
+    PoisonedContextError,
+)
 from workers.ocr.inference import Session
-from workers.ocr.recognition import RecognitionLimits, RecognizedLine, Recognizer
+from workers.ocr.recognition import RecognizedLine, Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.width_buckets import CUDA_BUCKETS_PX
 
 MODEL = read_manifest().recognition
+words = st.lists(st.text(alphabet="ABC-", min_size=1, max_size=60), min_size=1, max_size=12)
 
 
 def recognizer(
-    session: Session, *, rec_chunk_size: int = 256, columns: int = 262_144
+    session: Session,
+    *,
+    rec_chunk_size: int = 256,
+    columns: int = 262_144,
+    has_few_counts: bool = False,
 ) -> Recognizer:
-    return Recognizer(
-        session, MODEL, CHARSET, RecognitionLimits(rec_chunk_size, columns, CUDA_BUCKETS_PX)
-    )
+    limits = RecognitionLimits(rec_chunk_size, columns, CUDA_BUCKETS_PX, has_few_counts)
+    return Recognizer(session, MODEL, CHARSET, limits)
 
 
 def texts(outcomes: Sequence[RecognizedLine | InferenceError]) -> list[str]:
@@ -79,6 +89,59 @@ def test_minibatches_keep_to_the_limits_and_to_one_width() -> None:
     ]  # fmt: skip
 
 
+def test_few_counts_fill_minibatches_up_with_inputs_without_a_pixel() -> None:
+    seen = []
+
+    class Recorder(InkReader):
+        def run(
+            self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+        ) -> NDArray[np.float32]:
+            assert widths_px is not None
+            seen.append(widths_px.tolist())
+            return super().run(pixels, widths_px)
+
+    crops = [barcode("A" * count) for count in (1, 2, 3, 4, 5)]
+    outcomes = recognizer(Recorder(), has_few_counts=True).recognize(crops)
+
+    assert seen == [[8, 16, 24, 32, 40, 0, 0, 0]]
+    assert len(outcomes) == len(crops)
+
+
+@given(
+    lines=words,
+    chunk=st.integers(1, 256),
+    columns=st.integers(1, 20_000),
+    capacity=st.integers(1, 300),
+)
+def test_work_brings_no_shape_that_was_not_warmed_up_where_there_are_few(
+    lines: list[str], chunk: int, columns: int, capacity: int
+) -> None:
+    warm, used = InkReader(), InkReader()
+    limits = {"rec_chunk_size": chunk, "columns": columns}
+    small = FailingSession(used, lambda b: len(b) > capacity, lambda: OutOfMemoryError("full"))
+
+    recognizer(warm, **limits, has_few_counts=True).warm_up()
+    recognizer(small, **limits, has_few_counts=True).recognize([barcode(line) for line in lines])
+
+    assert set(used.shapes) <= set(warm.shapes)
+    assert all(shape[0] <= chunk for shape in warm.shapes)
+    assert len(warm.shapes) <= 9 * len(CUDA_BUCKETS_PX)
+
+
+def test_a_model_with_the_steps_of_its_manifest_passes() -> None:
+    recognizer(InkReader()).check_step()
+
+
+@pytest.mark.parametrize(("steps", "step_px"), [(80, 4), (41, 8), (20, 16)])
+def test_a_model_with_other_steps_than_its_manifest_tells_is_refused(
+    steps: int, step_px: int
+) -> None:
+    session = FixedSession(np.zeros((1, steps, len(CHARSET) + 1), dtype=np.float32))
+
+    with pytest.raises(ModelFileError, match=f"{steps} steps, so it should be {step_px}"):
+        recognizer(session).check_step()
+
+
 def test_a_model_is_told_which_columns_are_pixels() -> None:
     seen = []
 
@@ -99,30 +162,30 @@ def test_a_model_is_told_which_columns_are_pixels() -> None:
         assert np.array_equal(image[:, : crop.shape[1]], crop)
 
 
-words = st.lists(st.text(alphabet="ABC-", min_size=1, max_size=60), min_size=1, max_size=12)
-
-
-@given(lines=words, chunk=st.integers(1, 256), data=st.data())
+@given(lines=words, chunk=st.integers(1, 256), has_few_counts=st.booleans(), data=st.data())
 def test_a_text_depends_on_neither_chunk_size_nor_neighbors(
-    lines: list[str], chunk: int, data: st.DataObject
+    lines: list[str], chunk: int, data: st.DataObject, *, has_few_counts: bool
 ) -> None:
     crops = [barcode(line) for line in lines]
     order = data.draw(st.permutations(range(len(lines))))
+    cut = recognizer(InkReader(), rec_chunk_size=chunk, has_few_counts=has_few_counts)
 
-    together = recognizer(InkReader(), rec_chunk_size=chunk).recognize([crops[i] for i in order])
+    together = cut.recognize([crops[i] for i in order])
 
     alone = [recognizer(InkReader()).recognize([crop])[0] for crop in crops]
     assert together == [alone[i] for i in order]
 
 
-@given(lines=words, capacity=st.integers(1, 6))
-def test_a_text_is_the_same_after_running_out_of_memory(lines: list[str], capacity: int) -> None:
+@given(lines=words, capacity=st.integers(1, 6), has_few_counts=st.booleans())
+def test_a_text_is_the_same_after_running_out_of_memory(
+    lines: list[str], capacity: int, *, has_few_counts: bool
+) -> None:
     crops = [barcode(line) for line in lines]
     small = FailingSession(
         InkReader(), lambda batch: len(batch) > capacity, lambda: OutOfMemoryError("full")
     )
 
-    outcomes = recognizer(small).recognize(crops)
+    outcomes = recognizer(small, has_few_counts=has_few_counts).recognize(crops)
 
     assert outcomes == recognizer(InkReader()).recognize(crops)
 
