@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
@@ -12,8 +13,18 @@ from workers.ocr.inference import Session
 
 log = logging.getLogger(__name__)
 
+# A slot that is not ready after five minutes is killed and started again, for ever; two models
+# warm up in that time. What is left then costs the first pages that bring it.
+_LONGEST_S: Final = 90.0
 
-def run_shapes(session: Session, shapes: Iterable[tuple[int, int, int]], *, model: str) -> None:
+
+def run_shapes(
+    session: Session,
+    shapes: Iterable[tuple[int, int, int]],
+    *,
+    model: str,
+    longest_s: float = _LONGEST_S,
+) -> None:
     """Run every shape once on blank paper, and log how long that took.
 
     A shape that does not fit into memory is left out: work halves such a minibatch, or fails the
@@ -24,12 +35,16 @@ def run_shapes(session: Session, shapes: Iterable[tuple[int, int, int]], *, mode
         session: of a model.
         shapes: (N, H, W) each, at least one.
         model: what the log calls it.
+        longest_s: after so long only the smallest shape is still run.
     """
     started = time.perf_counter()
     # The largest first: what it took from an arena then holds all the others.
     *larger, smallest = sorted(set(shapes), key=lambda shape: (math.prod(shape), shape))[::-1]
-    too_large = 0
+    too_large = left = 0
     for shape in larger:
+        if time.perf_counter() - started >= longest_s:
+            left += 1
+            continue
         try:
             _run_blank(session, shape)
         except OutOfMemoryError:
@@ -41,6 +56,7 @@ def run_shapes(session: Session, shapes: Iterable[tuple[int, int, int]], *, mode
             "model": model,
             "shapes": len(larger) + 1,
             "shapes_too_large": too_large,
+            "shapes_left": left,
             "seconds": round(time.perf_counter() - started, 3),
         },
     )

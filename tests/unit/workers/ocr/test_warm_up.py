@@ -34,6 +34,18 @@ def test_a_shape_without_room_is_left_out_and_told(caplog: pytest.LogCaptureFixt
     assert told["seconds"] >= 0
 
 
+def test_a_slow_device_is_ready_in_time_and_tells_what_it_left_cold(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session = InkReader()
+
+    with caplog.at_level(logging.INFO):
+        run_shapes(session, SHAPES, model="recognition", longest_s=0)
+
+    assert session.shapes == [(1, 48, 320, 3)]
+    assert vars(caplog.records[0])["shapes_left"] == 3
+
+
 def test_without_room_for_the_smallest_shape_there_is_no_work() -> None:
     full = FailingSession(InkReader(), lambda _: True, lambda: OutOfMemoryError("full"))
 
