@@ -25,6 +25,7 @@ from bench.report import table
 from bench.rounds import RunningContender, running
 from bench.scores import score
 from workers import devices
+from workers.ocr.engine_models import detection_preparation, recognition_preparation
 from workers.ocr.errors import DocumentError
 from workers.ocr.inference import Device, count_node_providers
 from workers.ocr.profiles import open_profile
@@ -38,7 +39,7 @@ MAX_CHANGED_LINES: Final = 0.01
 _DPI: Final = 200
 _ENDINGS: Final = {".pdf", ".png", ".tiff", ".tif", ".jpg"}
 _MORE_PAGES_THAN_ANY: Final = 1_000
-_DETECTION_SHAPE: Final = (1, 3, 960, 704)
+_DETECTION_SHAPE: Final = (1, 960, 704, 3)
 _RECOGNITION_WIDTH_PX: Final = 640
 _CPU_PROVIDER: Final = "CPUExecutionProvider"
 _CUDA_PROVIDER: Final = "CUDAExecutionProvider"
@@ -56,12 +57,14 @@ def prove_provider(setting: Setting, profiles: Sequence[str]) -> dict[str, Any]:
     for profile in profiles:
         bundle = open_profile(profile, settings.models_dir)
         crop_height = bundle.manifest.recognition.crop_height_px
-        crops_shape = (8, 3, crop_height, _RECOGNITION_WIDTH_PX)
-        for name, path, shape in (
-            ("detection", bundle.detection_path, _DETECTION_SHAPE),
-            ("recognition", bundle.recognition_path, crops_shape),
+        crops_shape = (8, crop_height, _RECOGNITION_WIDTH_PX, 3)
+        crops = recognition_preparation(bundle, device.kind)
+        for name, path, preparation, shape in (
+            ("detection", bundle.detection_path, detection_preparation(bundle), _DETECTION_SHAPE),
+            ("recognition", bundle.recognition_path, crops, crops_shape),
         ):
-            nodes[f"{profile} {name}"] = dict(count_node_providers(path, device.kind, shape))
+            counted = count_node_providers(path, preparation, device.kind, shape)
+            nodes[f"{profile} {name}"] = dict(counted)
     return {
         "device": device.kind,
         "nodes": nodes,

@@ -124,6 +124,7 @@ def check_device(settings: OcrSettings) -> Iterator[Finding]:
     """Load a model on the device that the settings ask for."""
     from workers.devices import choose_device, count_driver_gpus, count_gpus, pin
     from workers.ocr.errors import OcrError
+    from workers.ocr.graph_preparation import Preparation
     from workers.ocr.inference import OnnxSession
     from workers.ocr.profiles import find_profile
 
@@ -133,7 +134,8 @@ def check_device(settings: OcrSettings) -> Iterator[Finding]:
         device = choose_device(settings.device, slot=0, gpu_count=gpu_count)
         pin(device)
         manifest, folder = find_profile(settings.profile, settings.models_dir)
-        OnnxSession(folder / manifest.detection.file.name, device=device.kind)
+        preparation = Preparation(manifest.detection.normalization)
+        OnnxSession(folder / manifest.detection.file.name, preparation, device=device.kind)
     except OcrError as error:
         yield Finding(
             "Device",

@@ -13,7 +13,7 @@ from tests.support.printed_pages import PROSE, print_page
 from workers.ocr import inference_openvino
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.engine import EngineOptions, OcrEngine
-from workers.ocr.engine_models import Arithmetic, open_models
+from workers.ocr.engine_models import Arithmetic, open_models, recognition_preparation
 from workers.ocr.errors import InferenceError, ModelFileError, ProviderUnavailableError
 from workers.ocr.inference import OnnxSession
 from workers.ocr.inference_openvino import OpenVinoSession
@@ -23,7 +23,8 @@ PAGES = [
     print_page(PROSE, page_index=0),
     print_page(("Total 17.50", "INVOICE 2041"), page_index=1, size_px=44),
 ]
-BATCH = np.random.default_rng(4).uniform(-1, 1, (2, 3, 48, 320)).astype(np.float32)
+PIXELS = np.random.default_rng(4).integers(0, 256, (2, 48, 320, 3), dtype=np.uint8)
+WIDTHS_PX = np.array([320, 200])
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +39,15 @@ def _bfloat16(_openvino: None) -> None:
         pytest.skip("this processor does not multiply bfloat16")
 
 
+def recognizer(bundle: ModelBundle, *, threads: int = 1) -> OpenVinoSession:
+    return OpenVinoSession(
+        bundle.recognition_path,
+        bundle.manifest.recognition.normalization,
+        precision="fp32",
+        threads=threads,
+    )
+
+
 def results(engine: OcrEngine) -> Iterator[PageResult]:
     for outcome in engine.read_pages(PAGES):
         assert isinstance(outcome, PageResult)
@@ -45,9 +55,10 @@ def results(engine: OcrEngine) -> Iterator[PageResult]:
 
 
 def test_single_precision_answers_like_onnxruntime(bundle: ModelBundle) -> None:
-    expected = OnnxSession(bundle.recognition_path).run(BATCH)
+    preparation = recognition_preparation(bundle, "cpu")
+    expected = OnnxSession(bundle.recognition_path, preparation).run(PIXELS, WIDTHS_PX)
 
-    output = OpenVinoSession(bundle.recognition_path, precision="fp32").run(BATCH)
+    output = recognizer(bundle).run(PIXELS, WIDTHS_PX)
 
     assert np.array_equal(output.argmax(axis=2), expected.argmax(axis=2))
     assert output == pytest.approx(expected, abs=2e-3)
@@ -85,12 +96,12 @@ def test_the_fast_engine_is_taken_where_it_is(bundle: ModelBundle) -> None:
 
 
 def test_several_threads_run_a_session_at_once(bundle: ModelBundle) -> None:
-    session = OpenVinoSession(bundle.recognition_path, precision="fp32", threads=2)
-    expected = session.run(BATCH)
+    session = recognizer(bundle, threads=2)
+    expected = session.run(PIXELS)
     outputs = []
 
     threads = [
-        threading.Thread(target=lambda: outputs.append(session.run(BATCH))) for _ in range(6)
+        threading.Thread(target=lambda: outputs.append(session.run(PIXELS))) for _ in range(6)
     ]
     for thread in threads:
         thread.start()
@@ -102,36 +113,37 @@ def test_several_threads_run_a_session_at_once(bundle: ModelBundle) -> None:
 
 
 def test_an_answer_is_not_overwritten_by_the_next(bundle: ModelBundle) -> None:
-    session = OpenVinoSession(bundle.recognition_path, precision="fp32")
-    first = session.run(BATCH)
+    session = recognizer(bundle)
+    first = session.run(PIXELS)
     kept = first.copy()
 
-    session.run(np.zeros_like(BATCH))
+    session.run(np.zeros_like(PIXELS))
 
     assert np.array_equal(first, kept)
 
 
 def test_a_session_runs_on_after_its_memory_was_given_back(bundle: ModelBundle) -> None:
-    session = OpenVinoSession(bundle.recognition_path, precision="fp32", threads=2)
-    before = session.run(BATCH)
+    session = recognizer(bundle, threads=2)
+    before = session.run(PIXELS)
 
     session.shrink()
 
-    assert np.array_equal(session.run(BATCH), before)
+    assert np.array_equal(session.run(PIXELS), before)
 
 
 def test_an_input_that_the_model_refuses_is_an_inference_error(bundle: ModelBundle) -> None:
-    session = OpenVinoSession(bundle.recognition_path, precision="fp32")
+    session = recognizer(bundle)
 
     with pytest.raises(InferenceError):
-        session.run(np.zeros((1, 4, 48, 64), dtype=np.float32))
+        session.run(np.zeros((1, 44, 64, 3), dtype=np.uint8))
 
 
 def test_a_damaged_file_is_a_model_file_error(bundle: ModelBundle) -> None:
     damaged = bundle.models_dir / "none.onnx"
+    normalization = bundle.manifest.recognition.normalization
 
     with pytest.raises(ModelFileError, match="pagefleet models fetch"):
-        OpenVinoSession(damaged, precision="fp32")
+        OpenVinoSession(damaged, normalization, precision="fp32")
 
 
 def test_the_engine_of_the_cpu_is_refused_beside_cuda(bundle: ModelBundle) -> None:

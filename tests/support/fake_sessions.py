@@ -35,9 +35,13 @@ class InkDetector:
     def __init__(self) -> None:
         self.shapes: list[tuple[int, ...]] = []
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        self.shapes.append(batch.shape)
-        is_dark = batch.mean(axis=1, keepdims=True) < -0.05
+    def run(
+        self,
+        pixels: NDArray[np.uint8],
+        widths_px: NDArray[np.int64] | None = None,  # noqa: ARG002  pages have no padding
+    ) -> NDArray[np.float32]:
+        self.shapes.append(pixels.shape)
+        is_dark = pixels.mean(axis=3)[:, np.newaxis] < _INK_BELOW
         return np.where(is_dark, np.float32(0.9), np.float32(0.01))
 
 
@@ -47,10 +51,16 @@ class InkReader:
     def __init__(self) -> None:
         self.shapes: list[tuple[int, ...]] = []
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        self.shapes.append(batch.shape)
-        gray = (batch[:, :, 24, STEP_PX // 2 :: STEP_PX].mean(axis=1) + 1) * 127.5
-        classes = np.where(gray < _INK_BELOW, (gray // _GRAY_STEP).astype(int) + 1, 0)
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        self.shapes.append(pixels.shape)
+        gray = pixels[:, 24, STEP_PX // 2 :: STEP_PX].mean(axis=2)
+        is_ink = gray < _INK_BELOW
+        if widths_px is not None:
+            columns = np.arange(STEP_PX // 2, pixels.shape[2], STEP_PX)
+            is_ink &= columns < widths_px[:, np.newaxis]
+        classes = np.where(is_ink, (gray // _GRAY_STEP).astype(int) + 1, 0)
         classes = np.minimum(classes, len(CHARSET))
         output = np.zeros((*classes.shape, len(CHARSET) + 1), dtype=np.float32)
         np.put_along_axis(output, classes[..., None], np.float32(0.75), axis=2)
@@ -63,17 +73,19 @@ class FailingSession:
     def __init__(
         self,
         session: Session,
-        condition: Callable[[NDArray[np.float32]], bool],
+        condition: Callable[[NDArray[np.uint8]], bool],
         error: Callable[[], InferenceError],
     ) -> None:
         self._session = session
         self._condition = condition
         self._error = error
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self._condition(batch):
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        if self._condition(pixels):
             raise self._error()
-        return self._session.run(batch)
+        return self._session.run(pixels, widths_px)
 
 
 class FixedSession:
@@ -82,7 +94,11 @@ class FixedSession:
     def __init__(self, output: NDArray[np.float32]) -> None:
         self._output = output
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:  # noqa: ARG002  a stand-in
+    def run(
+        self,
+        pixels: NDArray[np.uint8],  # noqa: ARG002  a stand-in
+        widths_px: NDArray[np.int64] | None = None,  # noqa: ARG002  likewise
+    ) -> NDArray[np.float32]:
         return self._output
 
 

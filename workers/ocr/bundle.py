@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from workers.ocr.charset import check_charset, split_charset
 from workers.ocr.errors import ModelFileError
 from workers.ocr.inference import ModelFacts, read_model_facts
+from workers.ocr.normalization import Normalization
 
 DEFAULT_BUNDLE = "ppocrv6-small"
 MANIFEST_NAME = "bundle.json"
@@ -79,6 +80,10 @@ class DetectionModel(_Manifest):
     unclip_ratio: float = Field(gt=0)
     dilation_px: int = Field(ge=1, le=5)
 
+    @property
+    def normalization(self) -> Normalization:
+        return Normalization.of_bytes(self.mean, self.std)
+
 
 class RecognitionModel(_Manifest):
     """The recognizer.
@@ -109,6 +114,10 @@ class RecognitionModel(_Manifest):
             raise ValueError("give either charset_metadata_key or charset_file")
         return self
 
+    @property
+    def normalization(self) -> Normalization:
+        return Normalization.of_fractions(self.mean, self.std)
+
 
 class GoldenPage(_Manifest):
     """An image of some lines and the text that must be read from it; see ``golden``."""
@@ -134,6 +143,10 @@ class OrientationModel(_Manifest):
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     sure_from: Fraction
+
+    @property
+    def normalization(self) -> Normalization:
+        return Normalization.of_bytes(self.mean, self.std)
 
 
 class BundleManifest(_Manifest):

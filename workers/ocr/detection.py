@@ -1,6 +1,8 @@
 """Finding the text lines of a page image."""
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 import cv2
 import numpy as np
@@ -10,9 +12,22 @@ from workers.ocr.bundle import DetectionModel
 from workers.ocr.errors import InferenceError
 from workers.ocr.geometry import Fit, Quad, Span, model_px_to_page_px
 from workers.ocr.inference import Session
-from workers.ocr.page_scale import choose_scale, estimate_glyph_height_px, tile_spans
+from workers.ocr.page_scale import (
+    MAX_INPUT_SIDE_PX,
+    choose_scale,
+    estimate_glyph_height_px,
+    tile_spans,
+)
 from workers.ocr.text_regions import find_text_regions
+from workers.ocr.warm_up import run_shapes
 
+# On CUDA the sides of the detector's input are multiples of this, because a device that plans anew
+# for every shape should see few: 320 divides both what ordinary pages are scaled to and what the
+# largest input is, so there are 25 shapes. Not measured on a GPU yet: a finer step computes less
+# padding, and plans more often.
+CUDA_SIDE_STEP_PX: Final = 320
+# Blank pages of this many smallest sides warm up a device that takes any shape.
+_WARM_UP_SIDES: Final = 10
 # A quad below this is a line that the page's edge cut away.
 _MIN_QUAD_AREA_PX = 1.0
 
@@ -28,11 +43,21 @@ class Detection:
 class Detector:
     """A detection model behind a session, from page pixels to quads in page pixels."""
 
-    def __init__(self, session: Session, model: DetectionModel) -> None:
+    def __init__(
+        self, session: Session, model: DetectionModel, *, side_step_px: int | None = None
+    ) -> None:
+        """Bring model and session together.
+
+        Args:
+            session: runs the model.
+            model: of the bundle.
+            side_step_px: the input's sides are multiples of this and the model's own; None for
+                the model's own alone, so that pages bring shapes without number.
+        """
         self._session = session
         self._model = model
-        self._mean_255 = np.array(model.mean, dtype=np.float32) * 255
-        self._std_255 = np.array(model.std, dtype=np.float32) * 255
+        self._has_few_shapes = side_step_px is not None
+        self._multiple_px = math.lcm(model.size_multiple, side_step_px or 1)
 
     def detect(self, pixels: NDArray[np.uint8]) -> list[Detection]:
         """Find text lines.
@@ -71,9 +96,16 @@ class Detector:
         return detections
 
     def warm_up(self) -> None:
-        """Run once on a blank input, so that the first page does not pay for the plans."""
-        side = self._model.size_multiple * 10
-        self._run_tile(np.full((side, side, 3), 255, dtype=np.uint8))
+        """Run the shapes that pages will bring, or one where any may come; see ``warm_up``.
+
+        An ``InferenceError`` of the runtime passes through.
+        """
+        sides = [_WARM_UP_SIDES * self._multiple_px]
+        if self._has_few_shapes:
+            largest = _round_up(MAX_INPUT_SIDE_PX, self._multiple_px)
+            sides = list(range(self._multiple_px, largest + 1, self._multiple_px))
+        shapes = [(1, height, width) for height in sides for width in sides]
+        run_shapes(self._session, shapes, model="detection")
 
     def _probability_map(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return the (H, W) probabilities of a frame, merged from its tiles where it has some."""
@@ -94,18 +126,23 @@ class Detector:
             InferenceError: the model's answer does not fit its input.
         """
         height, width = tile.shape[:2]
-        multiple = self._model.size_multiple
         padded = cv2.copyMakeBorder(
-            tile, 0, -height % multiple, 0, -width % multiple, cv2.BORDER_REPLICATE
+            tile,
+            0,
+            _round_up(height, self._multiple_px) - height,
+            0,
+            _round_up(width, self._multiple_px) - width,
+            cv2.BORDER_REPLICATE,
         )
-        bgr = padded[:, :, ::-1].astype(np.float32)
-        bgr -= self._mean_255
-        bgr /= self._std_255
-        output = self._session.run(np.ascontiguousarray(bgr.transpose(2, 0, 1)[np.newaxis]))
+        output = self._session.run(np.asarray(padded, dtype=np.uint8)[np.newaxis])
         if output.shape != (1, 1, *padded.shape[:2]):
             raise InferenceError(f"the detector answered with the shape {output.shape}")
         probabilities: NDArray[np.float32] = output[0, 0, :height, :width]
         return probabilities
+
+
+def _round_up(side_px: int, multiple_px: int) -> int:
+    return -(-side_px // multiple_px) * multiple_px
 
 
 def _kept(span: Span) -> slice:

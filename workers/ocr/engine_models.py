@@ -10,14 +10,16 @@ from workers.ocr import inference_openvino
 from workers.ocr.arithmetic_check import check_arithmetic
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CropCache
-from workers.ocr.detection import Detector
+from workers.ocr.detection import CUDA_SIDE_STEP_PX, Detector
 from workers.ocr.engine_options import EngineName, EngineOptions
 from workers.ocr.errors import ArithmeticCheckError, ProviderUnavailableError
 from workers.ocr.graph_preparation import Preparation
-from workers.ocr.inference import DeviceMemory, OnnxSession, Session
+from workers.ocr.inference import Device, DeviceMemory, OnnxSession, Session
 from workers.ocr.inference_openvino import OpenVinoSession, Precision
 from workers.ocr.memory_ladder import LadderSession, ShrinkableSession
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.normalization import Normalization
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.watchdog import Watchdog, WatchedSession
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
@@ -66,7 +68,8 @@ def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
     A precision that fails the check is refused, and the next one is tried, which is logged. The
     last has nothing to fall back to: whether its models can read is for ``golden`` to say.
 
-    The errors of ``OnnxSession`` and ``OpenVinoSession`` pass through.
+    A manifest with another ``step_px`` than its recognizer is a ``ModelFileError``. The errors of
+    ``OnnxSession`` and ``OpenVinoSession`` pass through.
     """
     *lower, last = _candidates(options)
     for arithmetic in lower:
@@ -106,7 +109,11 @@ def brought_models(
     detection, recognition = (WatchedSession(session, watchdog) for session in sessions)
     is_cpu = options.device == "cpu"
     return EngineModels(
-        Detector(detection, bundle.manifest.detection),
+        Detector(
+            detection,
+            bundle.manifest.detection,
+            side_step_px=None if is_cpu else CUDA_SIDE_STEP_PX,
+        ),
         Recognizer(
             recognition,
             bundle.manifest.recognition,
@@ -115,12 +122,31 @@ def brought_models(
                 rec_chunk_size=_CPU_MINIBATCH_CROPS if is_cpu else options.rec_chunk_size,
                 max_minibatch_px_columns=options.max_minibatch_px_columns,
                 buckets_px=CPU_BUCKETS_PX if is_cpu else CUDA_BUCKETS_PX,
+                has_few_counts=not is_cpu,
             ),
             cache,
         ),
         orientation=None if orientation is None else WatchedSession(orientation, watchdog),
         cache=cache,
         arithmetic=None,
+    )
+
+
+def detection_preparation(bundle: ModelBundle) -> Preparation:
+    """Return what the detector's graph does under onnxruntime."""
+    return Preparation(bundle.manifest.detection.normalization)
+
+
+def recognition_preparation(bundle: ModelBundle, device: Device) -> Preparation:
+    """Return what the recognizer's graph does under onnxruntime.
+
+    A GPU would copy 9,000 times as much for the CPU to look through. On a CPU numpy's argmax is
+    faster than the runtime's, by 4 % of recognition.
+    """
+    return Preparation(
+        bundle.manifest.recognition.normalization,
+        has_padding=True,
+        chooses_best_class=device == "cuda",
     )
 
 
@@ -155,6 +181,7 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
             partial(
                 _open_openvino,
                 bundle.detection_path,
+                bundle.manifest.detection.normalization,
                 options,
                 arithmetic.precision,
                 keeps_shapes=False,
@@ -162,53 +189,71 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
             partial(
                 _open_openvino,
                 bundle.recognition_path,
+                bundle.manifest.recognition.normalization,
                 options,
                 arithmetic.precision,
                 keeps_shapes=True,
             ),
         ]
     else:
-        # A GPU would copy 9,000 times as much for the CPU to look through. On a CPU numpy's
-        # argmax is faster than the runtime's, by 4 % of recognition.
-        choosing: Preparation = "best_class" if options.device == "cuda" else "plain"
         openers = [
-            partial(_open_onnx, bundle.detection_path, options, _DETECTION_SHARE, "plain"),
-            partial(_open_onnx, bundle.recognition_path, options, 1 - _DETECTION_SHARE, choosing),
+            partial(
+                _open_onnx,
+                bundle.detection_path,
+                detection_preparation(bundle),
+                options,
+                _DETECTION_SHARE,
+            ),
+            partial(
+                _open_onnx,
+                bundle.recognition_path,
+                recognition_preparation(bundle, options.device),
+                options,
+                1 - _DETECTION_SHARE,
+            ),
         ]
     detection, recognition = (LadderSession(opener) for opener in openers)
     models = brought_models(
         bundle, options, (detection, recognition), _open_orientation(bundle, options)
     )
+    models.recognizer.check_step()
     return replace(models, arithmetic=arithmetic)
 
 
 def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
     """Open the small model, which decides much, with the arithmetic of reference."""
-    path = bundle.orientation_path
-    if path is None:
+    path, model = bundle.orientation_path, bundle.manifest.orientation
+    if path is None or model is None:
         return None
+    preparation = Preparation(model.normalization)
     return LadderSession(
-        lambda: OnnxSession(path, device=options.device, cache_dir=options.cache_dir)
+        lambda: OnnxSession(path, preparation, device=options.device, cache_dir=options.cache_dir)
     )
 
 
 def _open_onnx(
-    path: Path, options: EngineOptions, share: float, preparation: Preparation
+    path: Path, preparation: Preparation, options: EngineOptions, share: float
 ) -> ShrinkableSession:
     return OnnxSession(
         path,
+        preparation,
         device=options.device,
         memory=_memory(options, share),
-        preparation=preparation,
         cache_dir=options.cache_dir,
     )
 
 
 def _open_openvino(
-    path: Path, options: EngineOptions, precision: Precision, *, keeps_shapes: bool
+    path: Path,
+    normalization: Normalization,
+    options: EngineOptions,
+    precision: Precision,
+    *,
+    keeps_shapes: bool,
 ) -> ShrinkableSession:
     return OpenVinoSession(
         path,
+        normalization,
         precision=precision,
         threads=options.threads,
         keeps_shapes=keeps_shapes,

@@ -29,7 +29,12 @@ from workers.ocr.errors import (
     PoisonedContextError,
     ProviderUnavailableError,
 )
-from workers.ocr.graph_preparation import Preparation, prepared_model
+from workers.ocr.graph_preparation import (
+    IS_PIXEL_INPUT,
+    PIXELS_INPUT,
+    Preparation,
+    prepared_model,
+)
 
 Device = Literal["cpu", "cuda"]
 
@@ -85,14 +90,19 @@ class DeviceMemory:
 class Session(Protocol):
     """One model that is ready to run; tests and other runtimes bring their own.
 
-    On a CPU several threads may run it at once; on CUDA one thread owns it.
+    It normalizes pixels itself: in its graph, or with ``Normalization.normalized`` where a
+    runtime takes floats. On a CPU several threads may run it at once; on CUDA one thread owns it.
     """
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         """Run one minibatch.
 
         Args:
-            batch: (N, 3, H, W) float32 as the model wants it.
+            pixels: (N, H, W, 3) uint8 RGB.
+            widths_px: (N,) how many columns of each input are pixels, from the left; what lies
+                beyond them is 0 for the model, whatever its bytes are. None: all are pixels.
 
         Returns:
             The model's first output.
@@ -124,24 +134,24 @@ class OnnxSession:
     def __init__(
         self,
         model_path: Path,
+        preparation: Preparation,
         *,
         device: Device = "cpu",
         threads: int = 1,
         cpu_arena_limit_bytes: int | None = None,
         memory: DeviceMemory | None = None,
-        preparation: Preparation = "plain",
         cache_dir: Path | None = None,
     ) -> None:
         """Load a model and prove that it runs on the device that was asked for.
 
         Args:
             model_path: an ONNX file.
+            preparation: of its graph; see ``graph_preparation``.
             device: where it runs; there is no silent change to another.
             threads: CPU threads of one run.
             cpu_arena_limit_bytes: most memory that the CPU arena may hold, all sessions with a
                 limit together; None for no limit.
             memory: of the device and this session's part of it; None for no limit.
-            preparation: of the graph; see ``graph_preparation.prepared_model``.
             cache_dir: for prepared graphs, None for no cache.
 
         A missing or unreadable file is a ``ModelFileError``, a device that is not there a
@@ -168,12 +178,21 @@ class OnnxSession:
             name=model_path.name,
             provider_options=provider_options(device, memory),
         )
-        self._input_name: str = self._session.get_inputs()[0].name
+        self._has_padding: Final = preparation.has_padding
         self._input_shape = self._session.get_inputs()[0].shape
         self._output_name: str = self._session.get_outputs()[0].name
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        return self._run(batch, None)
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """See ``Session``.
+
+        Raises:
+            ValueError: widths for a graph that was prepared without padding.
+        """
+        if widths_px is not None and not self._has_padding:
+            raise ValueError("this session was opened for inputs without padding")
+        return self._run(pixels, widths_px, None)
 
     def shrink(self) -> None:
         """Give the arena's unused memory back.
@@ -184,18 +203,30 @@ class OnnxSession:
         arena = "gpu:0" if self._device == "cuda" else "cpu:0"
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", arena)
         sides = [side if isinstance(side, int) else _SMALLEST_SIDE for side in self._input_shape]
-        self._run(np.zeros((1, *sides[1:]), dtype=np.float32), options)
+        self._run(np.zeros((1, *sides[1:]), dtype=np.uint8), None, options)
 
     def _run(
         self,
-        batch: NDArray[np.float32],
+        pixels: NDArray[np.uint8],
+        widths_px: NDArray[np.int64] | None,
         options: Any,  # noqa: ANN401  onnxruntime is untyped
     ) -> NDArray[np.float32]:
+        feed = _feed(pixels, widths_px, has_padding=self._has_padding)
         with self._turn, _translated_errors(memory_bytes=self._memory_bytes):
-            output: NDArray[np.float32] = self._session.run(
-                [self._output_name], {self._input_name: batch}, options
-            )[0]
+            output: NDArray[np.float32] = self._session.run([self._output_name], feed, options)[0]
         return output
+
+
+def _feed(
+    pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None, *, has_padding: bool
+) -> dict[str, NDArray[Any]]:
+    """Return the inputs of a prepared graph."""
+    if not has_padding:
+        return {PIXELS_INPUT: pixels}
+    count, _, width = pixels.shape[:3]
+    widths = np.full(count, width) if widths_px is None else widths_px
+    is_pixel = np.arange(width) < widths.reshape(-1, 1, 1, 1)
+    return {PIXELS_INPUT: pixels, IS_PIXEL_INPUT: is_pixel}
 
 
 def provider_options(device: Device, memory: DeviceMemory | None) -> dict[str, str]:
@@ -386,7 +417,7 @@ class ModelAxes:
 
 def read_model_axes(model_path: Path) -> ModelAxes:
     """Read the axes of a model file; a bad file is a ``ModelFileError``."""
-    session = _open_plain(model_path, "cpu")
+    session = _open_plain(str(model_path), "cpu", name=model_path.name)
     return ModelAxes(
         input_shape=tuple(
             axis if isinstance(axis, int) else None for axis in session.get_inputs()[0].shape
@@ -400,7 +431,7 @@ def probe_output_shape(model_path: Path, input_shape: tuple[int, ...]) -> tuple[
 
     A bad file is a ``ModelFileError``, a model that refuses the shape an ``InferenceError``.
     """
-    session = _open_plain(model_path, "cpu")
+    session = _open_plain(str(model_path), "cpu", name=model_path.name)
     zeros = np.zeros(input_shape, dtype=np.float32)
     with _translated_errors():
         output = session.run(None, {session.get_inputs()[0].name: zeros})[0]
@@ -408,18 +439,25 @@ def probe_output_shape(model_path: Path, input_shape: tuple[int, ...]) -> tuple[
 
 
 def count_node_providers(
-    model_path: Path, device: Device, input_shape: tuple[int, ...]
+    model_path: Path, preparation: Preparation, device: Device, input_shape: tuple[int, ...]
 ) -> Counter[str]:
-    """Run a model on zeros and count which provider ran how many of its nodes.
+    """Run a prepared model on zeros and count which provider ran how many of its nodes.
 
     The proof that a device really computes: a session names its first provider even when most
     nodes run elsewhere. The errors of ``OnnxSession`` pass through.
+
+    Args:
+        model_path: an ONNX file.
+        preparation: of its graph, as for work.
+        device: that should compute.
+        input_shape: (N, H, W, 3).
     """
+    graph = prepared_model(model_path, cache_dir=None, preparation=preparation)
+    zeros = np.zeros(input_shape, dtype=np.uint8)
     with tempfile.TemporaryDirectory() as folder:
-        session = _open_plain(model_path, device, profile_prefix=f"{folder}/run")
-        zeros = np.zeros(input_shape, dtype=np.float32)
+        session = _open_plain(graph, device, name=model_path.name, profile_prefix=f"{folder}/run")
         with _translated_errors():
-            session.run(None, {session.get_inputs()[0].name: zeros})
+            session.run(None, _feed(zeros, None, has_padding=preparation.has_padding))
         events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     return Counter(
         str(event["args"]["provider"])
@@ -428,14 +466,16 @@ def count_node_providers(
     )
 
 
-def _open_plain(model_path: Path, device: Device, *, profile_prefix: str | None = None) -> Any:  # noqa: ANN401  onnxruntime is untyped
-    """Open a model file for a look at it, not for work."""
+def _open_plain(
+    graph: bytes | str, device: Device, *, name: str, profile_prefix: str | None = None
+) -> Any:  # noqa: ANN401  onnxruntime is untyped
+    """Open a model, or a file of this path, for a look at it, not for work."""
     ort = _runtime(device)
     options = _session_options(ort, threads=1)
     if profile_prefix is not None:
         options.enable_profiling = True
         options.profile_file_prefix = profile_prefix
-    with _translated_errors(model_path.name):
+    with _translated_errors(name):
         return ort.InferenceSession(
-            str(model_path), options, providers=[_PROVIDERS[device]], enable_fallback=0
+            graph, options, providers=[_PROVIDERS[device]], enable_fallback=0
         )

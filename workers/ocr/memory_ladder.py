@@ -46,26 +46,31 @@ class LadderSession:
         self._session: ShrinkableSession | None = open_session()
         self._rebuilding = threading.Lock()
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         session = self._current()
         try:
-            return session.run(batch)
+            return session.run(pixels, widths_px)
         except OutOfMemoryError:
-            if len(batch) > 1:
+            if len(pixels) > 1:
                 raise
-        return self._run_again(session, batch)
+        return self._run_again(session, pixels, widths_px)
 
     def _run_again(
-        self, session: ShrinkableSession, batch: NDArray[np.float32]
+        self,
+        session: ShrinkableSession,
+        pixels: NDArray[np.uint8],
+        widths_px: NDArray[np.int64] | None,
     ) -> NDArray[np.float32]:
         try:
             session.shrink()
-            return session.run(batch)
+            return session.run(pixels, widths_px)
         except PoisonedContextError:
             raise
         except InferenceError:
             # Whatever failed, a fresh session is the next step.
-            return self._replaced(session).run(batch)
+            return self._replaced(session).run(pixels, widths_px)
 
     def _current(self) -> ShrinkableSession:
         session = self._session

@@ -23,6 +23,7 @@ from workers.ocr.inference import (
     read_model_axes,
     read_model_facts,
 )
+from workers.ocr.recognition import STEP_PROBE_PX, step_problem
 
 # (N, 3, H, W) in and (N, 1, H, W) out; recognition gives (N, T, C).
 _IMAGE_RANK: Final = 4
@@ -155,13 +156,10 @@ def _recognition_problems(path: Path, model: RecognitionModel, axes: ModelAxes) 
     if height is not None and height != model.crop_height_px:
         yield f"crop_height_px is {model.crop_height_px}, but its input is {height} px high"
         return
-    shape = probe_output_shape(path, (1, _COLOR_CHANNELS, model.crop_height_px, _PROBE_SIDE_PX))
-    steps = -(-_PROBE_SIDE_PX // model.step_px)
-    if shape[1] != steps:
-        yield (
-            f"step_px is {model.step_px}, but {_PROBE_SIDE_PX} columns give {shape[1]} steps,"
-            f" so it should be {round(_PROBE_SIDE_PX / max(shape[1], 1))}"
-        )
+    shape = probe_output_shape(path, (1, _COLOR_CHANNELS, model.crop_height_px, STEP_PROBE_PX))
+    problem = step_problem(model, shape[1])
+    if problem is not None:
+        yield problem
 
 
 def _input_problems(axes: ModelAxes, kind: str) -> Iterator[str]:

@@ -20,8 +20,6 @@ class OrientationClassifier:
     def __init__(self, session: Session, model: OrientationModel) -> None:
         self._session = session
         self._model = model
-        self._mean_255 = np.array(model.mean, dtype=np.float32) * 255
-        self._std_255 = np.array(model.std, dtype=np.float32) * 255
 
     @property
     def sure_from(self) -> float:
@@ -44,10 +42,7 @@ class OrientationClassifier:
         Raises:
             InferenceError: the model's answer does not fit its input.
         """
-        bgr = self._square(pixels)[:, :, ::-1].astype(np.float32)
-        bgr -= self._mean_255
-        bgr /= self._std_255
-        output = self._session.run(np.ascontiguousarray(bgr.transpose(2, 0, 1)[np.newaxis]))
+        output = self._session.run(self._square(pixels)[np.newaxis])
         if output.shape != (1, QUARTER_TURNS):
             raise InferenceError(f"the orientation model answered with the shape {output.shape}")
         probabilities: NDArray[np.float32] = output[0]

@@ -8,32 +8,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.bundle import RecognitionModel
+from workers.ocr.bundle import MANIFEST_NAME, RecognitionModel
 from workers.ocr.crop_cache import CropCache, crop_key
 from workers.ocr.ctc import decode_greedy, mean_confidence
-from workers.ocr.errors import InferenceError, PoisonedContextError
+from workers.ocr.errors import InferenceError, ModelFileError, PoisonedContextError
 from workers.ocr.inference import Session
 from workers.ocr.long_lines import LinePiece, PlacedCharacter, join_pieces, split_line
-from workers.ocr.width_buckets import bucket_width_px, minibatch_limit
+from workers.ocr.recognition_limits import RecognitionLimits
+from workers.ocr.warm_up import run_shapes
+from workers.ocr.width_buckets import bucket_width_px
 
 # Last axis of a graph that chooses the best class itself.
 _BEST_CLASS_AND_PROBABILITY: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class RecognitionLimits:
-    """How much goes through the model together; none of it changes a result.
-
-    Attributes:
-        rec_chunk_size: crops in one minibatch.
-        max_minibatch_px_columns: crops times padded width of one minibatch, because the output
-            takes 75 KB for every 8 columns.
-        buckets_px: the padded widths; see ``width_buckets``.
-    """
-
-    rec_chunk_size: int
-    max_minibatch_px_columns: int
-    buckets_px: tuple[int, ...]
+# Columns on which the steps of a model are counted: a bucket of every device.
+STEP_PROBE_PX: Final = 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +116,16 @@ class RecognitionPlan:
         ]
 
 
+def step_problem(model: RecognitionModel, step_count: int) -> str | None:
+    """Say what is wrong with a manifest whose model answers ``STEP_PROBE_PX`` in so many steps."""
+    if step_count == -(-STEP_PROBE_PX // model.step_px):
+        return None
+    return (
+        f"step_px is {model.step_px}, but {STEP_PROBE_PX} columns give {step_count} steps,"
+        f" so it should be {round(STEP_PROBE_PX / max(step_count, 1))}"
+    )
+
+
 class Recognizer:
     """A recognition model behind a session, from crops to characters with their places."""
 
@@ -205,9 +203,29 @@ class Recognizer:
         return self._read_halving(minibatch.units, minibatch.width_px)
 
     def warm_up(self) -> None:
-        """Run once on an empty input; an ``InferenceError`` of the runtime passes through."""
-        shape = (1, 3, self._model.crop_height_px, self._limits.buckets_px[0])
-        self._session.run(np.zeros(shape, dtype=np.float32))
+        """Run the shapes that work will bring; see ``warm_up``.
+
+        An ``InferenceError`` of the runtime passes through.
+        """
+        height = self._model.crop_height_px
+        shapes = [(count, height, width) for count, width in self._limits.warm_up_shapes]
+        run_shapes(self._session, shapes, model="recognition")
+
+    def check_step(self) -> None:
+        """Run an empty input, and see whether the model has the steps that its manifest tells.
+
+        With another ``step_px`` every text is right, and every word's box is wrong.
+
+        Raises:
+            ModelFileError: it has others.
+
+        An ``InferenceError`` of the runtime passes through.
+        """
+        shape = (1, self._model.crop_height_px, STEP_PROBE_PX, 3)
+        classes, _ = self._best_classes(self._session.run(np.zeros(shape, dtype=np.uint8)), 1)
+        problem = step_problem(self._model, classes.shape[1])
+        if problem is not None:
+            raise ModelFileError(f"{self._model.file.name}: {problem}; correct {MANIFEST_NAME}")
 
     def _minibatches(self, units: Sequence[_Unit]) -> list[Minibatch]:
         positions_by_bucket: dict[int, list[int]] = defaultdict(list)
@@ -218,11 +236,7 @@ class Recognizer:
         # All minibatches of one width before the next: a CUDA session keeps the plan of its last
         # shape only. The widest first: threads that share them then end together.
         for bucket, positions in sorted(positions_by_bucket.items(), reverse=True):
-            limit = minibatch_limit(
-                bucket,
-                rec_chunk_size=self._limits.rec_chunk_size,
-                max_px_columns=self._limits.max_minibatch_px_columns,
-            )
+            limit = self._limits.limit(bucket)
             for first in range(0, len(positions), limit):
                 part = tuple(positions[first : first + limit])
                 minibatches.append(Minibatch(part, tuple(units[i] for i in part), bucket))
@@ -254,13 +268,14 @@ class Recognizer:
             InferenceError: the model's answer does not fit its input.
         """
         # Padding is 0 after normalization, mid gray: dark or stretched edges are read as text.
-        shape = (len(minibatch), 3, self._model.crop_height_px, width_px)
-        batch = np.zeros(shape, dtype=np.float32)
-        for row, unit in zip(batch, minibatch, strict=True):
-            bgr = unit.pixels[:, :, ::-1].transpose(2, 0, 1)
-            row[:, :, : bgr.shape[2]] = (bgr / np.float32(255) - self._model.mean) / self._model.std
-        output = self._session.run(batch)
-        classes, confidences = self._best_classes(output, len(minibatch))
+        count = self._limits.padded_count(len(minibatch), width_px)
+        pixels = np.zeros((count, self._model.crop_height_px, width_px, 3), dtype=np.uint8)
+        widths_px = np.zeros(count, dtype=np.int64)
+        for row, unit in enumerate(minibatch):
+            widths_px[row] = unit.pixels.shape[1]
+            pixels[row, :, : widths_px[row]] = unit.pixels
+        output = self._session.run(pixels, widths_px)
+        classes, confidences = self._best_classes(output, count)
         return [
             self._place(classes[row], confidences[row], unit.piece.span.start)
             for row, unit in enumerate(minibatch)

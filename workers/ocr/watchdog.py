@@ -90,6 +90,8 @@ class WatchedSession:
         self._session = session
         self._watchdog = watchdog
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         with self._watchdog.watching():
-            return self._session.run(batch)
+            return self._session.run(pixels, widths_px)

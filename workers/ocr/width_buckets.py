@@ -31,6 +31,15 @@ def bucket_width_px(width_px: int, buckets_px: Sequence[int]) -> int:
     return buckets_px[position]
 
 
+def minibatch_counts(limit: int) -> tuple[int, ...]:
+    """Return the few sizes that a minibatch of one bucket has on CUDA: 1, 2, 4, … and the limit.
+
+    Args:
+        limit: most crops of the bucket that go through the model together.
+    """
+    return (*(1 << power for power in range((limit - 1).bit_length())), limit)
+
+
 def minibatch_limit(bucket_px: int, *, rec_chunk_size: int, max_px_columns: int) -> int:
     """Return how many crops of one bucket go through the model together, at least 1."""
     return max(1, min(rec_chunk_size, max_px_columns // bucket_px))

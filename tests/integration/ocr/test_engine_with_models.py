@@ -17,12 +17,14 @@ from tests.support.printed_pages import PROSE, print_page
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.engine_models import detection_preparation, recognition_preparation
 from workers.ocr.errors import OutOfMemoryError
 from workers.ocr.inference import OnnxSession, Session
 from workers.ocr.memory_ladder import LadderSession
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.result import PageResult, page_json, page_text
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
@@ -48,7 +50,10 @@ def read(engine: OcrEngine, pages: Sequence[PageImage]) -> list[str]:
 
 @pytest.fixture(scope="session")
 def sessions(bundle: ModelBundle) -> tuple[Session, Session]:
-    return OnnxSession(bundle.detection_path), OnnxSession(bundle.recognition_path)
+    return (
+        OnnxSession(bundle.detection_path, detection_preparation(bundle)),
+        OnnxSession(bundle.recognition_path, recognition_preparation(bundle, "cpu")),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +68,12 @@ class ShortOfMemory:
         self._session = session
         self._capacity_px = capacity_px
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        if batch.shape[3] > self._capacity_px:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        if pixels.shape[2] > self._capacity_px:
             raise OutOfMemoryError("full")
-        return self._session.run(batch)
+        return self._session.run(pixels, widths_px)
 
     def shrink(self) -> None:
         self._capacity_px = 10_000
@@ -119,9 +126,14 @@ CROPS = crops_of("ledger", "No. 14", "window", "The parish paid one third", "$1,
 
 
 def read_texts(
-    bundle: ModelBundle, session: Session, chunk_size: int, crops: Sequence[NDArray[np.uint8]]
+    bundle: ModelBundle,
+    session: Session,
+    chunk_size: int,
+    crops: Sequence[NDArray[np.uint8]],
+    *,
+    has_few_counts: bool = False,
 ) -> list[str]:
-    limits = RecognitionLimits(chunk_size, 262_144, CUDA_BUCKETS_PX)
+    limits = RecognitionLimits(chunk_size, 262_144, CUDA_BUCKETS_PX, has_few_counts)
     recognizer = Recognizer(session, bundle.manifest.recognition, bundle.charset, limits)
     return [
         outcome.text if not isinstance(outcome, OutOfMemoryError) else "out of memory"
@@ -140,6 +152,14 @@ def test_texts_are_the_same_in_larger_minibatches(
     assert alone[0] == "ledger"
 
 
+def test_texts_are_the_same_beside_inputs_without_a_pixel(
+    bundle: ModelBundle, sessions: tuple[Session, Session]
+) -> None:
+    filled_up = read_texts(bundle, sessions[1], 256, CROPS, has_few_counts=True)
+
+    assert filled_up == read_texts(bundle, sessions[1], 1, CROPS)
+
+
 @pytest.mark.parametrize("capacity", [1, 2, 4])
 def test_texts_are_the_same_after_running_out_of_memory(
     bundle: ModelBundle, sessions: tuple[Session, Session], capacity: int
@@ -155,7 +175,7 @@ def test_a_page_that_does_not_fit_even_alone_fails_and_the_next_is_read(
     bundle: ModelBundle, sessions: tuple[Session, Session], expected: list[str]
 ) -> None:
     recognizer = FailingSession(
-        sessions[1], lambda batch: batch.shape[3] > 700, lambda: OutOfMemoryError("full")
+        sessions[1], lambda pixels: pixels.shape[2] > 700, lambda: OutOfMemoryError("full")
     )
     engine = OcrEngine(bundle, sessions=(sessions[0], recognizer))
 

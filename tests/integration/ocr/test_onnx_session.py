@@ -12,14 +12,23 @@ import pytest
 
 from tests.support.models import CHECKOUT
 from workers.ocr.bundle import ModelBundle, load_bundle
+from workers.ocr.engine_models import recognition_preparation
 from workers.ocr.errors import InferenceError, ModelFileError, ProviderUnavailableError
+from workers.ocr.graph_preparation import Preparation
 from workers.ocr.inference import OnnxSession, available_devices, read_model_facts
+from workers.ocr.normalization import Normalization
+
+WHOLE = Preparation(Normalization.of_fractions(0.5, 0.5))
+
+
+def recognizer(bundle: ModelBundle) -> OnnxSession:
+    return OnnxSession(bundle.recognition_path, recognition_preparation(bundle, "cpu"))
 
 
 def test_a_session_answers_with_the_models_first_output(bundle: ModelBundle) -> None:
-    session = OnnxSession(bundle.recognition_path)
+    session = recognizer(bundle)
 
-    output = session.run(np.zeros((2, 3, 48, 64), dtype=np.float32))
+    output = session.run(np.zeros((2, 48, 64, 3), dtype=np.uint8))
 
     assert output.shape == (2, 8, len(bundle.charset) + 1)
     assert output.sum(axis=2) == pytest.approx(1, abs=1e-4)
@@ -43,12 +52,12 @@ def test_a_damaged_file_is_a_model_file_error(bundle: ModelBundle, tmp_path: Pat
     damaged.write_bytes(bundle.detection_path.read_bytes()[:100_000])
 
     with pytest.raises(ModelFileError, match=r"damaged\.onnx.*pagefleet models fetch"):
-        OnnxSession(damaged)
+        OnnxSession(damaged, WHOLE)
 
 
 def test_a_missing_file_is_a_model_file_error(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"none\.onnx.*pagefleet models fetch"):
-        OnnxSession(tmp_path / "none.onnx")
+        OnnxSession(tmp_path / "none.onnx", WHOLE)
 
 
 def test_a_changed_file_stops_the_load(bundle: ModelBundle, tmp_path: Path) -> None:
@@ -62,17 +71,17 @@ def test_a_changed_file_stops_the_load(bundle: ModelBundle, tmp_path: Path) -> N
 
 
 def test_an_input_that_the_model_refuses_is_an_inference_error(bundle: ModelBundle) -> None:
-    session = OnnxSession(bundle.recognition_path)
+    session = recognizer(bundle)
 
     with pytest.raises(InferenceError) as caught:
-        session.run(np.zeros((1, 4, 48, 64), dtype=np.float32))
+        session.run(np.zeros((1, 44, 64, 3), dtype=np.uint8))
 
     assert caught.value.code == "internal"
 
 
 def test_a_device_that_does_not_exist_is_refused(bundle: ModelBundle) -> None:
     with pytest.raises(ProviderUnavailableError, match="tpu"):
-        OnnxSession(bundle.recognition_path, device="tpu")  # type: ignore[arg-type]  the point
+        OnnxSession(bundle.recognition_path, WHOLE, device="tpu")  # type: ignore[arg-type]  the point
 
 
 def test_a_gpu_that_this_onnxruntime_cannot_use_is_refused(bundle: ModelBundle) -> None:
@@ -80,7 +89,7 @@ def test_a_gpu_that_this_onnxruntime_cannot_use_is_refused(bundle: ModelBundle) 
         pytest.skip("this onnxruntime has a CUDA provider")
 
     with pytest.raises(ProviderUnavailableError, match="extra `gpu`"):
-        OnnxSession(bundle.recognition_path, device="cuda")
+        OnnxSession(bundle.recognition_path, WHOLE, device="cuda")
 
 
 # In a process of its own: the arena is shared by the process, and so would be its limit.
@@ -89,14 +98,17 @@ import sys
 from pathlib import Path
 import numpy as np
 from workers.ocr.errors import OutOfMemoryError
+from workers.ocr.graph_preparation import Preparation
 from workers.ocr.inference import OnnxSession
+from workers.ocr.normalization import Normalization
 
-session = OnnxSession(Path(sys.argv[1]), cpu_arena_limit_bytes=200 << 20)
-large = np.zeros((32, 3, 48, 960), dtype=np.float32)
+preparation = Preparation(Normalization.of_fractions(0.5, 0.5), has_padding=True)
+session = OnnxSession(Path(sys.argv[1]), preparation, cpu_arena_limit_bytes=200 << 20)
+large = np.zeros((32, 48, 960, 3), dtype=np.uint8)
 try:
     session.run(large)
 except OutOfMemoryError:
-    print("out of memory", session.run(large[:1, :, :, :64]).shape)
+    print("out of memory", session.run(large[:1, :, :64]).shape)
 """
 
 
@@ -118,31 +130,37 @@ import sys
 from pathlib import Path
 import numpy as np
 from workers.ocr.bundle import load_bundle
+from workers.ocr.engine_models import recognition_preparation
 from workers.ocr.inference import OnnxSession
 from workers.ocr.memory_ladder import LadderSession
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
+from workers.ocr.recognition import Recognizer
 from workers.ocr.width_buckets import CPU_BUCKETS_PX
 
 bundle = load_bundle(Path(sys.argv[1]))
 crops = list(np.random.default_rng(3).integers(0, 255, (24, 48, 640, 3), dtype=np.uint8))
 limits = RecognitionLimits(24, 262_144, CPU_BUCKETS_PX)
+preparation = recognition_preparation(bundle, "cpu")
 roomy = Recognizer(
-    OnnxSession(bundle.recognition_path), bundle.manifest.recognition, bundle.charset, limits
+    OnnxSession(bundle.recognition_path, preparation),
+    bundle.manifest.recognition,
+    bundle.charset,
+    limits,
 )
 expected = [line.text for line in roomy.recognize(crops)]
 refused = []
 
 def open_tight():
-    return OnnxSession(bundle.recognition_path, cpu_arena_limit_bytes=180 << 20)
+    return OnnxSession(bundle.recognition_path, preparation, cpu_arena_limit_bytes=180 << 20)
 
 class Counting:
     def __init__(self, session):
         self.session = session
-    def run(self, batch):
+    def run(self, pixels, widths_px=None):
         try:
-            return self.session.run(batch)
+            return self.session.run(pixels, widths_px)
         except Exception:
-            refused.append(len(batch))
+            refused.append(len(pixels))
             raise
 
 session = Counting(LadderSession(open_tight))
@@ -165,27 +183,20 @@ def test_the_texts_are_the_same_where_memory_is_really_short(bundle: ModelBundle
 
 
 def test_a_session_runs_on_after_its_memory_was_given_back(bundle: ModelBundle) -> None:
-    session = OnnxSession(bundle.recognition_path)
-    batch = np.zeros((2, 3, 48, 320), dtype=np.float32)
-    before = session.run(batch)
+    session = recognizer(bundle)
+    pixels = np.zeros((2, 48, 320, 3), dtype=np.uint8)
+    before = session.run(pixels)
 
     session.shrink()
 
-    assert np.array_equal(session.run(batch), before)
+    assert np.array_equal(session.run(pixels), before)
 
 
-def test_a_prepared_recognizer_answers_with_the_same_classes(
-    bundle: ModelBundle, tmp_path: Path
-) -> None:
-    batch = np.random.default_rng(5).uniform(-1, 1, (3, 3, 48, 320)).astype(np.float32)
-    probabilities = OnnxSession(bundle.recognition_path).run(batch)
+def test_widths_for_a_graph_without_padding_are_refused(bundle: ModelBundle) -> None:
+    session = OnnxSession(bundle.detection_path, WHOLE)
 
-    best = OnnxSession(bundle.recognition_path, preparation="best_class", cache_dir=tmp_path).run(
-        batch
-    )
-
-    assert np.array_equal(best[..., 0], probabilities.argmax(axis=2))
-    assert np.array_equal(best[..., 1], probabilities.max(axis=2))
+    with pytest.raises(ValueError, match="without padding"):
+        session.run(np.zeros((1, 64, 64, 3), dtype=np.uint8), np.array([32]))
 
 
 def test_what_the_runtime_is_said_to_compute_on_is_what_it_says_itself() -> None:
@@ -215,8 +226,10 @@ print("onnxruntime" in sys.modules)
 OPEN_A_SESSION = """
 import sys
 from pathlib import Path
+from workers.ocr.graph_preparation import Preparation
 from workers.ocr.inference import OnnxSession
-OnnxSession(Path(sys.argv[1]), device="cpu", threads=1)
+from workers.ocr.normalization import Normalization
+OnnxSession(Path(sys.argv[1]), Preparation(Normalization.of_fractions(0.5, 0.5)), device="cpu")
 """
 
 

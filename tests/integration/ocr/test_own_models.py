@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from cli.models import app
 from tests.support.models import require_bundle
-from workers.ocr.bundle import parse_manifest, sha256_of
+from workers.ocr.bundle import open_bundle, parse_manifest, sha256_of
+from workers.ocr.engine import OcrEngine
 from workers.ocr.errors import ModelFileError
 from workers.ocr.model_check import find_problems, propose_manifest, write_manifest
 
@@ -83,6 +84,15 @@ def test_what_does_not_fit_is_named(
         described[part][field] = value
 
     assert problem in problems_of(own, spoil)
+
+
+def test_models_with_other_steps_are_not_opened_either(own: Path) -> None:
+    described = propose_manifest(own)
+    described["recognition"]["step_px"] = 4
+    bundle = open_bundle(own, parse_manifest(json.dumps(described)))
+
+    with pytest.raises(ModelFileError, match=r"rec\.onnx: step_px is 4, .* it should be 8"):
+        OcrEngine(bundle)
 
 
 def test_swapped_models_are_both_named(own: Path) -> None:

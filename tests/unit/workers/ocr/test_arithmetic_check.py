@@ -9,7 +9,8 @@ from workers.ocr.detection import Detector
 from workers.ocr.errors import ArithmeticCheckError, ModelFileError
 from workers.ocr.golden import GOLDEN_LINES
 from workers.ocr.inference import Session
-from workers.ocr.recognition import RecognitionLimits, Recognizer
+from workers.ocr.recognition import Recognizer
+from workers.ocr.recognition_limits import RecognitionLimits
 from workers.ocr.width_buckets import CPU_BUCKETS_PX
 
 MANIFEST = read_manifest()
@@ -22,10 +23,14 @@ class LineDetector:
     def __init__(self, line_count: int = len(GOLDEN_LINES)) -> None:
         self._line_count = line_count
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        output = np.full((1, 1, *batch.shape[2:]), 0.01, dtype=np.float32)
+    def run(
+        self,
+        pixels: NDArray[np.uint8],
+        widths_px: NDArray[np.int64] | None = None,  # noqa: ARG002  pages have no padding
+    ) -> NDArray[np.float32]:
+        output = np.full((1, 1, *pixels.shape[1:3]), 0.01, dtype=np.float32)
         for row in range(self._line_count):
-            top = batch.shape[2] * (20 + 60 * row) // 224
+            top = pixels.shape[1] * (20 + 60 * row) // 224
             output[0, 0, top : top + 16, 40 : 720 - 60 * row] = 0.9
         return output
 
@@ -36,12 +41,16 @@ class Reciter:
     def __init__(self, lines: tuple[str, ...] = GOLDEN_LINES) -> None:
         self._lines = list(lines)
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self,
+        pixels: NDArray[np.uint8],
+        widths_px: NDArray[np.int64] | None = None,  # noqa: ARG002  whatever it is shown
+    ) -> NDArray[np.float32]:
         text = self._lines.pop(0)
         steps = text.replace("rr", "r|r").replace(
             "11", "1|1"
         )  # equal letters need a blank between them
-        output = np.zeros((len(batch), len(steps), len(PLAIN) + 1), dtype=np.float32)
+        output = np.zeros((len(pixels), len(steps), len(PLAIN) + 1), dtype=np.float32)
         for step, letter in enumerate(steps):
             output[:, step, 0 if letter == "|" else PLAIN.index(letter) + 1] = 0.9
         return output

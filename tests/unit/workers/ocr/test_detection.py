@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.support.fake_sessions import FixedSession, InkDetector
 from workers.ocr.bundle import read_manifest
-from workers.ocr.detection import Detector
+from workers.ocr.detection import CUDA_SIDE_STEP_PX, Detector
 from workers.ocr.errors import InferenceError
 
 MODEL = read_manifest().detection
@@ -37,23 +36,7 @@ def test_inputs_are_multiples_of_32_whatever_the_page() -> None:
 
     Detector(session, MODEL).detect(white_page(201, 333))
 
-    assert session.shapes == [(1, 3, 224, 352)]
-
-
-def test_the_model_sees_blue_first() -> None:
-    seen = []
-
-    class Recorder(InkDetector):
-        def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-            seen.append(batch[0, :, 0, 0])
-            return super().run(batch)
-
-    page = np.zeros((64, 64, 3), dtype=np.uint8)
-    page[:, :] = (255, 128, 0)
-
-    Detector(Recorder(), MODEL).detect(page)
-
-    assert seen[0].tolist() == pytest.approx([-1, 0, 1], abs=0.01)
+    assert session.shapes == [(1, 224, 352, 3)]
 
 
 def page_with_small_marks(height: int, width: int) -> np.ndarray:
@@ -76,7 +59,7 @@ def test_tall_and_wide_pages_are_tiled_without_losing_or_doubling_a_line(
 
     mark_count = len(range(20, height // 2, 50)) * len(range(20, width - 40, 60))
     assert len(session.shapes) > 1
-    assert max(max(shape[2:]) for shape in session.shapes) <= 1600
+    assert max(max(shape[1:3]) for shape in session.shapes) <= 1600
     assert len(detections) == mark_count
 
 
@@ -106,9 +89,43 @@ def test_an_answer_of_the_wrong_shape_is_an_error() -> None:
         Detector(session, MODEL).detect(white_page(64, 64))
 
 
+@pytest.mark.parametrize("size", [(200, 300), (1600, 1000), (400, 6000), (3, 2000)])
+def test_few_shapes_are_all_warmed_up(size: tuple[int, int]) -> None:
+    warm, used = InkDetector(), InkDetector()
+    page = page_with_small_marks(*size)
+
+    Detector(warm, MODEL, side_step_px=CUDA_SIDE_STEP_PX).warm_up()
+    Detector(used, MODEL, side_step_px=CUDA_SIDE_STEP_PX).detect(page)
+
+    assert set(used.shapes) <= set(warm.shapes)
+    assert len(warm.shapes) == 25
+
+
+def test_a_line_stands_where_it_stood_when_the_input_is_padded_to_few_shapes() -> None:
+    page = white_page(700, 900)
+    page[600:660, 300:800] = 0
+    page[680:700, 100:900] = 0
+
+    few = Detector(InkDetector(), MODEL, side_step_px=CUDA_SIDE_STEP_PX).detect(page)
+
+    expected = Detector(InkDetector(), MODEL).detect(page)
+    assert len(few) == len(expected) == 2
+    for detection, other in zip(few, expected, strict=True):
+        assert np.array_equal(detection.quad.corners, other.quad.corners)
+
+
+def test_few_shapes_keep_to_the_multiple_of_the_model() -> None:
+    session = InkDetector()
+    model = MODEL.model_copy(update={"size_multiple": 128})
+
+    Detector(session, model, side_step_px=CUDA_SIDE_STEP_PX).detect(white_page(700, 900))
+
+    assert session.shapes == [(1, 1280, 1280, 3)]
+
+
 def test_warming_up_runs_the_model() -> None:
     session = InkDetector()
 
     Detector(session, MODEL).warm_up()
 
-    assert session.shapes == [(1, 3, 320, 320)]
+    assert session.shapes == [(1, 320, 320, 3)]

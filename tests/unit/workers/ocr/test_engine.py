@@ -64,9 +64,11 @@ class MeetingReader(InkReader):
         super().__init__()
         self._meeting = threading.Barrier(party_count, timeout=10)
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         self._meeting.wait()
-        return super().run(batch)
+        return super().run(pixels, widths_px)
 
 
 class ThreadRecorder:
@@ -76,9 +78,11 @@ class ThreadRecorder:
         self._session = session
         self.threads: set[int] = set()
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         self.threads.add(threading.get_ident())
-        return self._session.run(batch)
+        return self._session.run(pixels, widths_px)
 
 
 def test_a_page_is_read_from_the_top() -> None:
@@ -118,8 +122,10 @@ def test_a_blank_page_has_a_result_without_lines() -> None:
 class SilentReader(InkReader):
     """Sees nothing but blanks."""
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        return super().run(np.zeros_like(batch))
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        return super().run(np.full_like(pixels, 255), widths_px)
 
 
 def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
@@ -253,8 +259,8 @@ def test_the_limit_on_lines_is_kept_and_told() -> None:
     assert result.is_truncated
 
 
-def is_second_page(batch: NDArray[np.float32]) -> bool:
-    return batch.shape[2] == 480  # the page with five lines
+def is_second_page(pixels: NDArray[np.uint8]) -> bool:
+    return pixels.shape[1] == 480  # the page with five lines
 
 
 PAGES = [
@@ -275,8 +281,8 @@ def test_a_page_whose_detection_fails_is_that_pages_failure() -> None:
     assert isinstance(third, PageResult)
 
 
-def has_letter_b(batch: NDArray[np.float32]) -> bool:
-    gray = (batch[:, :, 24, 100] + 1) * 127.5
+def has_letter_b(pixels: NDArray[np.uint8]) -> bool:
+    gray = pixels[:, 24, 100].astype(int)
     return bool((np.abs(gray - gray_of("B")) < 2).any())
 
 
@@ -319,9 +325,11 @@ class SidewaysReader(InkReader):
         super().__init__()
         self._letter_count = letter_count
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        output = super().run(batch) * np.float32(1.0 if batch.shape[3] > 64 else 0.5)
-        if batch.shape[3] > 64 and self._letter_count == 2:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        output = super().run(pixels, widths_px) * np.float32(1.0 if pixels.shape[2] > 64 else 0.5)
+        if pixels.shape[2] > 64 and self._letter_count == 2:
             output[:, output.shape[1] // 2] = np.eye(output.shape[2], dtype=np.float32)[0]
         return output
 
@@ -446,6 +454,29 @@ def test_warming_up_runs_both_models() -> None:
 
     assert detector.shapes
     assert reader.shapes
+
+
+def test_on_cuda_pages_bring_no_shape_that_was_not_warmed_up() -> None:
+    detector, reader = InkDetector(), InkReader()
+    ocr = engine(detector=detector, reader=reader, device="cuda", rec_chunk_size=8)
+    ocr.warm_up()
+    warm = set(detector.shapes) | set(reader.shapes)
+    detector.shapes.clear()
+    reader.shapes.clear()
+
+    list(ocr.read_pages([page_of(*"ABCDE"[: 1 + i % 5], page_index=i) for i in range(20)]))
+
+    assert detector.shapes
+    assert reader.shapes
+    assert {*detector.shapes, *reader.shapes} <= warm
+
+
+def test_on_a_cpu_one_shape_of_each_model_is_warmed_up() -> None:
+    detector, reader = InkDetector(), InkReader()
+
+    engine(detector=detector, reader=reader).warm_up()
+
+    assert (len(detector.shapes), len(reader.shapes)) == (1, 1)
 
 
 def test_a_page_that_comes_again_is_known_and_reads_the_same() -> None:

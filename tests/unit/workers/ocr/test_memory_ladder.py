@@ -13,8 +13,8 @@ from workers.ocr.errors import (
 )
 from workers.ocr.memory_ladder import LadderSession
 
-ONE = np.zeros((1, 3, 48, 64), dtype=np.float32)
-TWO = np.zeros((2, 3, 48, 64), dtype=np.float32)
+ONE = np.zeros((1, 48, 64, 3), dtype=np.uint8)
+TWO = np.zeros((2, 48, 64, 3), dtype=np.uint8)
 
 
 class Arena:
@@ -39,9 +39,11 @@ class ArenaSession:
         self._arena = arena
         self._reader = InkReader()
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         self._arena.take()
-        return self._reader.run(batch)
+        return self._reader.run(pixels, widths_px)
 
     def shrink(self) -> None:
         self._arena.steps.append("shrink")

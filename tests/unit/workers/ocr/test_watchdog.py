@@ -25,7 +25,7 @@ def test_calls_within_their_time_are_left_alone() -> None:
     watchdog = Watchdog(30, on_overtime=lambda: told.append(time.monotonic()))
     session = WatchedSession(InkReader(), watchdog)
 
-    outputs = [session.run(np.zeros((1, 3, 48, 32), dtype=np.float32)) for _ in range(50)]
+    outputs = [session.run(np.zeros((1, 48, 32, 3), dtype=np.uint8)) for _ in range(50)]
 
     assert len(outputs) == 50
     assert told == []
@@ -62,7 +62,7 @@ from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.ocr.page_image import PageImage
 
 class Hanging:
-    def run(self, batch):
+    def run(self, pixels, widths_px=None):
         threading.Event().wait()
 
 pixels = np.full((160, 400, 3), 255, dtype=np.uint8)

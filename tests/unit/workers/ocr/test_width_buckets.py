@@ -6,6 +6,7 @@ from workers.ocr.width_buckets import (
     CPU_BUCKETS_PX,
     CUDA_BUCKETS_PX,
     bucket_width_px,
+    minibatch_counts,
     minibatch_limit,
 )
 
@@ -38,3 +39,14 @@ def test_a_minibatch_keeps_both_limits_or_is_a_single_crop(
 
     assert 1 <= limit <= chunk
     assert limit == 1 or limit * bucket <= columns
+
+
+@given(st.integers(1, 256))
+def test_few_counts_reach_the_limit_and_never_more_than_double_a_minibatch(limit: int) -> None:
+    counts = minibatch_counts(limit)
+
+    assert list(counts) == sorted(set(counts))
+    assert (counts[0], counts[-1]) == (1, limit)
+    assert len(counts) <= 9
+    for count in range(1, limit + 1):
+        assert min(each for each in counts if each >= count) < 2 * count
