@@ -352,8 +352,10 @@ def test_a_tall_shape_is_a_line_when_two_letters_are_read_in_it(
 class SureReader(InkReader):
     """Is sure of every letter but B."""
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        output = super().run(batch)
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        output = super().run(pixels, widths_px)
         output[output > 0] = 0.99
         output[:, :, CHARSET.index("B") + 1] *= np.float32(0.5)
         return output

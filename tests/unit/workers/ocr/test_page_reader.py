@@ -149,8 +149,10 @@ def test_recognized_lines_lie_where_the_image_is(ink_reader: PageReader) -> None
 class SureReader(InkReader):
     """Is sure of everything."""
 
-    def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        return (super().run(batch) > 0).astype(np.float32)
+    def run(
+        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        return (super().run(pixels, widths_px) > 0).astype(np.float32)
 
 
 def test_a_low_image_on_a_page_is_read_without_detection() -> None:
