@@ -1,7 +1,6 @@
 """Cutting a page into columns of running text.
 
-Boxes are (N, 4) arrays of u_min, v_min, u_max, v_max in the reading frame, where lines run along
-u and follow each other along v; members are positions of its rows.
+Boxes and members are those of ``workers.ocr.boxes``.
 """
 
 from dataclasses import dataclass
@@ -10,8 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Boxes = NDArray[np.float64]
-Members = NDArray[np.intp]
+from workers.ocr.boxes import (
+    ALIGNED_HEIGHTS,
+    Boxes,
+    Members,
+    centers_of,
+    heights_of,
+    widths_of,
+)
+from workers.ocr.cells import wrapped_cells
 
 # A page's header or footer is one row, this far from the rest, in line heights, …
 _MARGIN_GAP_HEIGHTS: Final = 1.2
@@ -28,20 +34,31 @@ _MIN_COLUMN_LINES: Final = 3
 # … and running text: lines this long in line heights. Shorter ones are cells of a table or a
 # form, which are read row by row.
 _MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
+# But lists of shorter lines, down to this width in line heights, …
+_MIN_LIST_WIDTH_HEIGHTS: Final = 2.5
+# … are columns too where so many lines of each …
+_MIN_LIST_LINES: Final = 5
+# … stand in no row with one of the other; but by chance a third of them does.
 # Lines that stick out below the other column, so much further from their own than its lines are
 # from each other, and so few, head what follows under both.
 _LOOSE_STEP_RATIO: Final = 1.4
 _MAX_LOOSE_LINES: Final = 3
-# Lines whose centers are this near, in line heights, stand in one row.
-ALIGNED_HEIGHTS: Final = 0.2
 # Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
 _TABLE_ALIGNED_SHARE: Final = 0.7
-# … the usual lines of both are this much shorter than their long ones, or …
+# … the usual lines of both are this much shorter than their long ones, and the short ones more …
 _PROSE_FILL: Final = 0.88
+_PROSE_SHORT_FILL: Final = 0.75
+# … or …
 # … those of one are this short, in line heights, or …
 _MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
-# … rows are this far apart, in line heights.
+# … rows are this far apart, in line heights. Or their cells hold several lines, up to so many.
 _TABLE_STEP_HEIGHTS: Final = 1.8
+_MAX_CELL_LINES: Final = 2.5
+_MIN_CELL_ROWS: Final = 2
+# A strip without any line, so high in line heights, ends all columns: a picture over all of them.
+_MIN_STRIP_HEIGHTS: Final = 3.0
+# An inset is at most this much of what it stands between, in lines.
+_MAX_INSET_SHARE: Final = 0.34
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,7 @@ class _Gutter:
     count: int
     above: Members
     left: Members
+    inset: Members
     right: Members
     below: Members
 
@@ -67,12 +85,25 @@ def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> lis
     gutter = _best_gutter(boxes, members, has_tables=has_tables)
     if gutter is None:
         return [members]
+    parts = (gutter.above, gutter.left, gutter.inset, gutter.right, gutter.below)
+    if has_tables and len(bands := _bands_between_strips(boxes, members)) > 1:
+        parts = tuple(bands)
     return [
         column
-        for part in (gutter.above, gutter.left, gutter.right, gutter.below)
+        for part in parts
         if part.size
         for column in cut_into_columns(boxes, part, has_tables=has_tables)
     ]
+
+
+def _bands_between_strips(boxes: Boxes, members: Members) -> list[Members]:
+    """Cut where a high blank strip runs through all columns."""
+    ordered = members[np.argsort(boxes[members, 1], kind="stable")]
+    lines = boxes[ordered]
+    room = lines[1:, 1] - np.maximum.accumulate(lines[:, 3])[:-1]
+    line_height = float(np.median(heights_of(lines)))
+    cuts = np.flatnonzero(room > _MIN_STRIP_HEIGHTS * line_height) + 1
+    return [np.sort(part) for part in np.split(ordered, cuts)]
 
 
 def split_off_margins(boxes: Boxes, members: Members) -> tuple[Members, Members, Members]:
@@ -100,22 +131,10 @@ def _margin_row(boxes: Boxes, members: Members) -> Members:
     row, rest = region[is_row], region[~is_row]
     is_small = heights_of(row).max() <= _MARGIN_HEIGHT_RATIO * line_height
     text_width = float(region[:, 2].max() - region[:, 0].min())
-    is_short = _widths(row).max() <= _MARGIN_WIDTH_SHARE * text_width
+    is_short = widths_of(row).max() <= _MARGIN_WIDTH_SHARE * text_width
     gap = float(rest[:, 1].min() - row[:, 3].max())
     is_apart = gap > _MARGIN_GAP_HEIGHTS * line_height
     return members[is_row] if is_small and is_short and is_apart else none
-
-
-def centers_of(boxes: Boxes) -> NDArray[np.float64]:
-    """Return (N,) the middles of lines across the reading direction."""
-    centers: NDArray[np.float64] = (boxes[:, 1] + boxes[:, 3]) / 2
-    return centers
-
-
-def heights_of(boxes: Boxes) -> NDArray[np.float64]:
-    """Return (N,) the heights of lines."""
-    heights: NDArray[np.float64] = boxes[:, 3] - boxes[:, 1]
-    return heights
 
 
 def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter | None:
@@ -142,9 +161,7 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
         if best is not None and gutter.count <= best.count:
             continue
         left, right = boxes[gutter.left], boxes[gutter.right]
-        if _are_columns(left, right, line_height) and not (
-            has_tables and _is_table(left, right, line_height)
-        ):
+        if _are_columns(left, right, line_height, has_tables=has_tables):
             best = gutter
     return best
 
@@ -154,7 +171,8 @@ def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: fl
     centers = centers_of(region)
     is_left = region[:, 2] <= left_edge
     is_right = region[:, 0] >= left_edge + _MIN_GUTTER_HEIGHTS * line_height
-    crossing = np.sort(centers[~(is_left | is_right)])
+    is_inset = _is_inset(region, is_left, is_right)
+    crossing = np.sort(centers[~(is_left | is_right | is_inset)])
     bounds = np.r_[-np.inf, crossing, np.inf]
     bands = np.searchsorted(crossing, centers)
     left_counts = np.bincount(bands[is_left], minlength=bounds.size - 1)
@@ -167,14 +185,47 @@ def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: fl
     if (centers >= bounds[band + 1]).any():
         left = left & ~_is_loose(region, left, right, line_height)
         right = right & ~_is_loose(region, right, left, line_height)
-    beside = left | right
+    inset = is_inset & (bands == band)
+    beside = left | right | inset
     return _Gutter(
         count=int(shorter[band]),
         above=members[~beside & (centers <= bounds[band])],
         left=members[left],
+        inset=members[inset],
         right=members[right],
         below=members[~beside & (centers > bounds[band])],
     )
+
+
+def _is_inset(
+    region: Boxes, is_left: NDArray[np.bool_], is_right: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which lines stand in a gutter with room made for them on both of its sides.
+
+    A quotation in larger type is set so. It does not end the columns, which go on beside it.
+    """
+    none = np.zeros(len(region), dtype=np.bool_)
+    centers, crossing = centers_of(region), ~(is_left | is_right)
+    if not crossing.any() or not is_left.any() or not is_right.any():
+        return none
+    is_inset = none.copy()
+    for line in np.flatnonzero(crossing).tolist():
+        start, top, stop, bottom = region[line].tolist()
+        is_beside = (region[:, 1] < bottom) & (region[:, 3] > top) & ~crossing
+        left, right = region[is_beside & is_left], region[is_beside & is_right]
+        is_inset[line] = bool(
+            len(left) and len(right) and left[:, 2].max() <= start and right[:, 0].min() >= stop
+        )
+    if not is_inset.any() or is_inset.sum() > _MAX_INSET_SHARE * min(is_left.sum(), is_right.sum()):
+        return none
+    inset = region[is_inset]
+    is_among = (centers > inset[:, 1].min()) & (centers < inset[:, 3].max())
+    # The middle one of three columns has others beside it too, but these never reach into it.
+    reaches = (
+        region[is_left, 2].max() > inset[:, 0].min()
+        and region[is_right, 0].min() < inset[:, 2].max()
+    )
+    return is_inset if reaches and not (is_among & crossing & ~is_inset).any() else none
 
 
 def _is_loose(
@@ -208,39 +259,74 @@ def _candidate_edges(region: Boxes, line_height: float) -> list[float]:
     return edges[::-1]
 
 
-def _are_columns(left: Boxes, right: Boxes, line_height: float) -> bool:
-    return _is_running_text(left, line_height) and _is_running_text(right, line_height)
-
-
-def _is_running_text(lines: Boxes, line_height: float) -> bool:
-    if len(lines) < _MIN_COLUMN_LINES:
+def _are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: bool) -> bool:
+    if min(len(left), len(right)) < _MIN_COLUMN_LINES:
         return False
-    return float(np.median(_widths(lines))) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
-
-
-def _is_table(left: Boxes, right: Boxes, line_height: float) -> bool:
-    """Tell whether two stacks of lines are columns whose rows belong together."""
-    fewer, more = sorted((np.sort(centers_of(left)), np.sort(centers_of(right))), key=len)
-    following = np.searchsorted(more, fewer).clip(1, more.size - 1)
-    distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
-    aligned_share = float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
-    if aligned_share < _TABLE_ALIGNED_SHARE:
-        return False
-    step = float(np.median(np.diff(fewer)))
-    narrower = min(float(np.median(_widths(left))), float(np.median(_widths(right))))
+    narrower = min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
+    is_prose = narrower >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
+    if not has_tables:
+        return is_prose
+    aligned_share = _aligned_share(left, right, line_height)
+    if is_prose:
+        return not _is_table(left, right, line_height, aligned_share)
     return (
-        step > _TABLE_STEP_HEIGHTS * line_height
-        or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
-        or max(_fill(left), _fill(right)) < _PROSE_FILL
+        narrower >= _MIN_LIST_WIDTH_HEIGHTS * line_height
+        and min(len(left), len(right)) >= _MIN_LIST_LINES
+        and aligned_share < _TABLE_ALIGNED_SHARE
     )
 
 
-def _fill(lines: Boxes) -> float:
-    """Return how long the usual line is, as a share of the long ones."""
-    widths = _widths(lines)
-    return float(np.median(widths) / max(float(np.quantile(widths, 0.9)), 1e-6))
+def _aligned_share(left: Boxes, right: Boxes, line_height: float) -> float:
+    """Return how many lines of the side with fewer stand in one row with one of the other.
+
+    Only lines that face each other over the gutter count: those of several columns together
+    stand at all heights.
+    """
+    facing = centers_of(_facing(left)), centers_of(_facing(right[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)))
+    fewer, more = sorted(map(np.sort, facing), key=len)
+    following = np.searchsorted(more, fewer).clip(min(1, more.size - 1), more.size - 1)
+    distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
+    return float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
 
 
-def _widths(lines: Boxes) -> NDArray[np.float64]:
-    widths: NDArray[np.float64] = lines[:, 2] - lines[:, 0]
-    return widths
+def _facing(lines: Boxes) -> Boxes:
+    """Return the lines with no other one further along at their height."""
+    centers = centers_of(lines)
+    is_behind = (
+        (lines[:, np.newaxis, 1] < centers)
+        & (centers < lines[:, np.newaxis, 3])
+        & (lines[:, np.newaxis, 0] >= lines[:, 2])
+    )
+    return lines[~is_behind.any(axis=0)]
+
+
+def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: float) -> bool:
+    """Tell whether two stacks of lines are columns whose rows belong together."""
+    rows = wrapped_cells(*_together(left, right))
+    if len(rows) >= _MIN_CELL_ROWS and _lines_per_cell(rows) <= _MAX_CELL_LINES:
+        return True
+    if aligned_share < _TABLE_ALIGNED_SHARE:
+        return False
+    fewer = min(left, right, key=len)
+    step = float(np.median(np.diff(np.sort(centers_of(fewer)))))
+    narrower = min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
+    return (
+        step > _TABLE_STEP_HEIGHTS * line_height
+        or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
+        or not (_is_filled(left) or _is_filled(right))
+    )
+
+
+def _together(left: Boxes, right: Boxes) -> tuple[Boxes, Members]:
+    return np.concatenate((left, right)), np.arange(len(left) + len(right))
+
+
+def _lines_per_cell(rows: list[list[list[int]]]) -> float:
+    return float(np.mean([len(cell) for row in rows for cell in row]))
+
+
+def _is_filled(lines: Boxes) -> bool:
+    """Tell whether lines are as long as those of running text, which mostly fills its column."""
+    widths = widths_of(lines)
+    short, usual, long = np.quantile(widths, (0.25, 0.5, 0.9))
+    return bool(usual >= _PROSE_FILL * long or short >= _PROSE_SHORT_FILL * long)

@@ -12,14 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.columns import (
-    Boxes,
-    Members,
-    centers_of,
-    cut_into_columns,
-    heights_of,
-    split_off_margins,
-)
+from workers.ocr.boxes import Boxes, Members, centers_of, heights_of
+from workers.ocr.columns import cut_into_columns, split_off_margins
 from workers.ocr.geometry import Quad, rotate_points
 from workers.ocr.rows import column_blocks
 
