@@ -38,7 +38,11 @@ _MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
 _MIN_LIST_WIDTH_HEIGHTS: Final = 2.5
 # … are columns too where so many lines of each …
 _MIN_LIST_LINES: Final = 5
-# … stand in no row with one of the other; but by chance a third of them does.
+# … begin at one edge, or so much after it, …
+_MAX_HANG_HEIGHTS: Final = 2.0
+_LIST_FLUSH_SHARE: Final = 0.8
+# … and not nearly all stand in one row with one of the other: by chance a third of them does.
+_MAX_LIST_ALIGNED_SHARE: Final = 0.85
 # Lines that stick out below the other column, so much further from their own than its lines are
 # from each other, and so few, head what follows under both.
 _LOOSE_STEP_RATIO: Final = 1.4
@@ -55,6 +59,7 @@ _MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
 _TABLE_STEP_HEIGHTS: Final = 1.8
 _MAX_CELL_LINES: Final = 2.5
 _MIN_CELL_ROWS: Final = 2
+_MAX_SHARE_IN_CELLS: Final = 0.5
 # A strip without any line, so high in line heights, ends all columns: a picture over all of them.
 _MIN_STRIP_HEIGHTS: Final = 3.0
 # An inset is at most this much of what it stands between, in lines.
@@ -147,6 +152,7 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
         return None
     line_height = float(np.median(heights_of(boxes[members])))
     best: _Gutter | None = None
+    cells = _lines_in_cells(boxes, members) if has_tables else members[:0]
     starts, stops = np.sort(boxes[members, 0]), np.sort(boxes[members, 2])
     for left_edge in _candidate_edges(boxes[members], line_height):
         # Cheaply: the lines on either side of the whole strip, wherever it ends.
@@ -160,10 +166,22 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
         gutter = _gutter_at(boxes, members, left_edge, line_height)
         if best is not None and gutter.count <= best.count:
             continue
+        beside = np.r_[gutter.left, gutter.right]
+        if np.isin(beside, cells).sum() > _MAX_SHARE_IN_CELLS * beside.size:
+            continue
         left, right = boxes[gutter.left], boxes[gutter.right]
         if _are_columns(left, right, line_height, has_tables=has_tables):
             best = gutter
     return best
+
+
+def _lines_in_cells(boxes: Boxes, members: Members) -> Members:
+    """Return the lines in cells of a table that hold several: no gutter may part its rows."""
+    rows = wrapped_cells(boxes, members)
+    cells = [cell for row in rows for cell in row]
+    if len(rows) < _MIN_CELL_ROWS or np.mean([len(cell) for cell in cells]) > _MAX_CELL_LINES:
+        return members[:0]
+    return np.array([line for cell in cells for line in cell], dtype=np.intp)
 
 
 def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: float) -> _Gutter:
@@ -266,24 +284,41 @@ def _are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: b
     is_prose = narrower >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
     if not has_tables:
         return is_prose
-    aligned_share = _aligned_share(left, right, line_height)
+    facing = _facing(left), _facing_left(right)
+    aligned_share = _aligned_share(*facing, line_height)
     if is_prose:
         return not _is_table(left, right, line_height, aligned_share)
     return (
         narrower >= _MIN_LIST_WIDTH_HEIGHTS * line_height
-        and min(len(left), len(right)) >= _MIN_LIST_LINES
-        and aligned_share < _TABLE_ALIGNED_SHARE
+        and aligned_share <= _MAX_LIST_ALIGNED_SHARE
+        and all(_is_list(lines, line_height) for lines in facing)
+    )
+
+
+def _is_list(lines: Boxes, line_height: float) -> bool:
+    """Tell whether lines facing a gutter are those of an index or a list of points.
+
+    They begin at one edge, follow-up lines a little after it, and follow each other closely.
+    """
+    if len(lines) < _MIN_LIST_LINES:
+        return False
+    offsets = lines[:, 0] - np.quantile(lines[:, 0], 0.1)
+    steps = np.diff(np.sort(centers_of(lines)))
+    return bool(
+        np.mean(np.abs(offsets) <= _MAX_HANG_HEIGHTS * line_height) >= _LIST_FLUSH_SHARE
+        and np.median(steps) <= _TABLE_STEP_HEIGHTS * line_height
     )
 
 
 def _aligned_share(left: Boxes, right: Boxes, line_height: float) -> float:
     """Return how many lines of the side with fewer stand in one row with one of the other.
 
-    Only lines that face each other over the gutter count: those of several columns together
-    stand at all heights.
+    Args:
+        left: lines that face the gutter; those of several columns together stand at all heights.
+        right: likewise.
+        line_height: of the region.
     """
-    facing = centers_of(_facing(left)), centers_of(_facing(right[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)))
-    fewer, more = sorted(map(np.sort, facing), key=len)
+    fewer, more = sorted((np.sort(centers_of(left)), np.sort(centers_of(right))), key=len)
     following = np.searchsorted(more, fewer).clip(min(1, more.size - 1), more.size - 1)
     distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
     return float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
@@ -300,11 +335,14 @@ def _facing(lines: Boxes) -> Boxes:
     return lines[~is_behind.any(axis=0)]
 
 
+def _facing_left(lines: Boxes) -> Boxes:
+    flipped = _facing(lines[:, [2, 1, 0, 3]] * (-1, 1, -1, 1))
+    facing: Boxes = flipped[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)
+    return facing
+
+
 def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: float) -> bool:
     """Tell whether two stacks of lines are columns whose rows belong together."""
-    rows = wrapped_cells(*_together(left, right))
-    if len(rows) >= _MIN_CELL_ROWS and _lines_per_cell(rows) <= _MAX_CELL_LINES:
-        return True
     if aligned_share < _TABLE_ALIGNED_SHARE:
         return False
     fewer = min(left, right, key=len)
@@ -315,14 +353,6 @@ def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: floa
         or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
         or not (_is_filled(left) or _is_filled(right))
     )
-
-
-def _together(left: Boxes, right: Boxes) -> tuple[Boxes, Members]:
-    return np.concatenate((left, right)), np.arange(len(left) + len(right))
-
-
-def _lines_per_cell(rows: list[list[list[int]]]) -> float:
-    return float(np.mean([len(cell) for row in rows for cell in row]))
 
 
 def _is_filled(lines: Boxes) -> bool:
