@@ -31,3 +31,9 @@ def widths_of(boxes: Boxes) -> NDArray[np.float64]:
     """Return (N,) the lengths of lines along the reading direction."""
     widths: NDArray[np.float64] = boxes[:, 2] - boxes[:, 0]
     return widths
+
+
+def mirrored(boxes: Boxes) -> Boxes:
+    """Return boxes with the beginning of lines where their end was."""
+    flipped: Boxes = boxes[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)
+    return flipped

@@ -15,6 +15,7 @@ from workers.ocr.boxes import (
     Members,
     centers_of,
     heights_of,
+    mirrored,
     widths_of,
 )
 from workers.ocr.cells import wrapped_cells
@@ -90,12 +91,11 @@ def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> lis
     gutter = _best_gutter(boxes, members, has_tables=has_tables)
     if gutter is None:
         return [members]
+    bands = _bands_between_strips(boxes, members) if has_tables else []
     parts = (gutter.above, gutter.left, gutter.inset, gutter.right, gutter.below)
-    if has_tables and len(bands := _bands_between_strips(boxes, members)) > 1:
-        parts = tuple(bands)
     return [
         column
-        for part in parts
+        for part in (bands if len(bands) > 1 else parts)
         if part.size
         for column in cut_into_columns(boxes, part, has_tables=has_tables)
     ]
@@ -284,7 +284,7 @@ def _are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: b
     is_prose = narrower >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
     if not has_tables:
         return is_prose
-    facing = _facing(left), _facing_left(right)
+    facing = _facing(left), mirrored(_facing(mirrored(right)))
     aligned_share = _aligned_share(*facing, line_height)
     if is_prose:
         return not _is_table(left, right, line_height, aligned_share)
@@ -333,12 +333,6 @@ def _facing(lines: Boxes) -> Boxes:
         & (lines[:, np.newaxis, 0] >= lines[:, 2])
     )
     return lines[~is_behind.any(axis=0)]
-
-
-def _facing_left(lines: Boxes) -> Boxes:
-    flipped = _facing(lines[:, [2, 1, 0, 3]] * (-1, 1, -1, 1))
-    facing: Boxes = flipped[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)
-    return facing
 
 
 def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: float) -> bool:
