@@ -22,8 +22,8 @@ _MAX_INNER_STEP_HEIGHTS: Final = 1.6
 _MIN_STRIP_HEIGHTS: Final = 0.1
 # Cells of one row begin at one height, up to this much of a line height.
 _TOP_HEIGHTS: Final = 0.5
-# Room between two cells, in line heights.
-_MIN_ROOM_HEIGHTS: Final = 0.25
+# Room between two cells, in line heights; detected lines are grown, so that they may overlap.
+_MIN_ROOM_HEIGHTS: Final = -0.3
 # Text is wrapped when so many of the lines that are not the last of their cell …
 _WRAPPED_SHARE: Final = 0.8
 # … are at least this long, as a share of the column, which …

@@ -280,19 +280,24 @@ def _candidate_edges(region: Boxes, line_height: float) -> list[float]:
 def _are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: bool) -> bool:
     if min(len(left), len(right)) < _MIN_COLUMN_LINES:
         return False
-    narrower = min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
-    is_prose = narrower >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
     if not has_tables:
-        return is_prose
-    facing = _facing(left), mirrored(_facing(mirrored(right)))
-    aligned_share = _aligned_share(*facing, line_height)
-    if is_prose:
+        return _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
+    # What stands behind them, further columns or a table in one, says nothing about the gutter.
+    left, right = _facing(left), mirrored(_facing(mirrored(right)))
+    aligned_share = _aligned_share(left, right, line_height)
+    if _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height:
         return not _is_table(left, right, line_height, aligned_share)
     return (
-        narrower >= _MIN_LIST_WIDTH_HEIGHTS * line_height
+        _narrower(left, right) >= _MIN_LIST_WIDTH_HEIGHTS * line_height
         and aligned_share <= _MAX_LIST_ALIGNED_SHARE
-        and all(_is_list(lines, line_height) for lines in facing)
+        and _is_list(left, line_height)
+        and _is_list(right, line_height)
     )
+
+
+def _narrower(left: Boxes, right: Boxes) -> float:
+    """Return the width of the usual line on the side where it is shorter."""
+    return min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
 
 
 def _is_list(lines: Boxes, line_height: float) -> bool:
@@ -341,10 +346,9 @@ def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: floa
         return False
     fewer = min(left, right, key=len)
     step = float(np.median(np.diff(np.sort(centers_of(fewer)))))
-    narrower = min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
     return (
         step > _TABLE_STEP_HEIGHTS * line_height
-        or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
+        or _narrower(left, right) < _MAX_CELL_WIDTH_HEIGHTS * line_height
         or not (_is_filled(left) or _is_filled(right))
     )
 
