@@ -52,7 +52,7 @@ _MAX_LOOSE_LINES: Final = 3
 _TABLE_ALIGNED_SHARE: Final = 0.7
 # … the usual lines of both are this much shorter than their long ones, and the short ones more …
 _PROSE_FILL: Final = 0.88
-_PROSE_SHORT_FILL: Final = 0.75
+_PROSE_SHORT_FILL: Final = 0.8
 # … or …
 # … those of one are this short, in line heights, or …
 _MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
@@ -77,6 +77,11 @@ class _Gutter:
     inset: Members
     right: Members
     below: Members
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Of two gutters the one of higher rank is real: more lines beside it, on both sides."""
+        return self.count, self.left.size + self.right.size
 
 
 def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> list[Members]:
@@ -161,10 +166,10 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
             int(np.searchsorted(stops, left_edge, side="right")),
             int(members.size - np.searchsorted(starts, right_edge)),
         )
-        if most < _MIN_COLUMN_LINES or (best is not None and most <= best.count):
+        if most < _MIN_COLUMN_LINES or (best is not None and most < best.count):
             continue
         gutter = _gutter_at(boxes, members, left_edge, line_height)
-        if best is not None and gutter.count <= best.count:
+        if best is not None and gutter.rank <= best.rank:
             continue
         beside = np.r_[gutter.left, gutter.right]
         if np.isin(beside, cells).sum() > _MAX_SHARE_IN_CELLS * beside.size:

@@ -20,9 +20,7 @@ def store() -> RefusingObjectStore:
 
 
 @pytest.fixture
-def broker(
-    redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Celery]:
+def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
     """Let messages go to the real broker.
 
     Through an application of the test's own: the process's reads its settings once, and which
