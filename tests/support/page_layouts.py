@@ -289,7 +289,7 @@ def questions_with_hanging_numbers(sheet: Sheet) -> None:
 
 def captions_side_by_side(sheet: Sheet) -> None:
     y = sheet.column(50, 60, 495, 12)
-    for x, rows in ((50, 2), (220, 4), (390, 3)):
+    for x, rows in ((50, 2), (220, 3), (390, 2)):
         sheet.paragraph(x, y + 136, 155, rows, 8.5, leading=1.2)
     sheet.column(50, y + 210, 495, 20)
 

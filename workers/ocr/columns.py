@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.ocr.boxes import (
-    ALIGNED_HEIGHTS,
     Boxes,
     Members,
     centers_of,
     heights_of,
-    mirrored,
     widths_of,
 )
 from workers.ocr.cells import wrapped_cells
+from workers.ocr.running_text import MIN_COLUMN_LINES, are_columns
 
 # A page's header or footer is one row, this far from the rest, in line heights, …
 _MARGIN_GAP_HEIGHTS: Final = 1.2
@@ -30,36 +29,14 @@ _MARGIN_WIDTH_SHARE: Final = 0.6
 # A gutter between columns is at least this wide, in line heights. Detected lines are grown by a
 # third of their height at both ends, so that little is left of a narrow one.
 _MIN_GUTTER_HEIGHTS: Final = 0.25
-# Columns hold at least so many lines on each side of the gutter …
-_MIN_COLUMN_LINES: Final = 3
-# … and running text: lines this long in line heights. Shorter ones are cells of a table or a
-# form, which are read row by row.
-_MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
-# But lists of shorter lines, down to this width in line heights, …
-_MIN_LIST_WIDTH_HEIGHTS: Final = 2.5
-# … are columns too where so many lines of each …
-_MIN_LIST_LINES: Final = 5
-# … begin at one edge, or so much after it, …
-_MAX_HANG_HEIGHTS: Final = 2.0
-_LIST_FLUSH_SHARE: Final = 0.8
-# … and not nearly all stand in one row with one of the other: by chance a third of them does.
-_MAX_LIST_ALIGNED_SHARE: Final = 0.85
 # Lines that stick out below the other column, so much further from their own than its lines are
 # from each other, and so few, head what follows under both.
 _LOOSE_STEP_RATIO: Final = 1.4
 _MAX_LOOSE_LINES: Final = 3
-# Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
-_TABLE_ALIGNED_SHARE: Final = 0.7
-# … the usual lines of both are this much shorter than their long ones, and the short ones more …
-_PROSE_FILL: Final = 0.88
-_PROSE_SHORT_FILL: Final = 0.8
-# … or …
-# … those of one are this short, in line heights, or …
-_MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
-# … rows are this far apart, in line heights. Or their cells hold several lines, up to so many.
-_TABLE_STEP_HEIGHTS: Final = 1.8
-_MAX_CELL_LINES: Final = 2.5
+# No gutter parts so many rows of cells that hold several lines each, up to so many, where more
+# than this share of the lines beside it stands in such cells.
 _MIN_CELL_ROWS: Final = 2
+_MAX_CELL_LINES: Final = 2.5
 _MAX_SHARE_IN_CELLS: Final = 0.5
 # A strip without any line, so high in line heights, ends all columns: a picture over all of them.
 _MIN_STRIP_HEIGHTS: Final = 3.0
@@ -130,7 +107,7 @@ def split_off_margins(boxes: Boxes, members: Members) -> tuple[Members, Members,
 
 def _margin_row(boxes: Boxes, members: Members) -> Members:
     none = members[:0]
-    if members.size <= 2 * _MIN_COLUMN_LINES:
+    if members.size <= 2 * MIN_COLUMN_LINES:
         return none
     region = boxes[members]
     line_height = float(np.median(heights_of(region)))
@@ -153,7 +130,7 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
     A gutter is a strip that no line crosses between two lines that do, or the region's ends. So
     a title over two columns, or a figure's caption between them, ends it.
     """
-    if members.size < 2 * _MIN_COLUMN_LINES:
+    if members.size < 2 * MIN_COLUMN_LINES:
         return None
     line_height = float(np.median(heights_of(boxes[members])))
     best: _Gutter | None = None
@@ -166,7 +143,7 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
             int(np.searchsorted(stops, left_edge, side="right")),
             int(members.size - np.searchsorted(starts, right_edge)),
         )
-        if most < _MIN_COLUMN_LINES or (best is not None and most < best.count):
+        if most < MIN_COLUMN_LINES or (best is not None and most < best.count):
             continue
         gutter = _gutter_at(boxes, members, left_edge, line_height)
         if best is not None and gutter.rank <= best.rank:
@@ -175,7 +152,7 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
         if np.isin(beside, cells).sum() > _MAX_SHARE_IN_CELLS * beside.size:
             continue
         left, right = boxes[gutter.left], boxes[gutter.right]
-        if _are_columns(left, right, line_height, has_tables=has_tables):
+        if are_columns(left, right, line_height, has_tables=has_tables):
             best = gutter
     return best
 
@@ -280,86 +257,3 @@ def _candidate_edges(region: Boxes, line_height: float) -> list[float]:
         if not edges or edges[-1] - end > line_height / 2:
             edges.append(end)
     return edges[::-1]
-
-
-def _are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: bool) -> bool:
-    if min(len(left), len(right)) < _MIN_COLUMN_LINES:
-        return False
-    if not has_tables:
-        return _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
-    # What stands behind them, further columns or a table in one, says nothing about the gutter.
-    left, right = _facing(left), mirrored(_facing(mirrored(right)))
-    aligned_share = _aligned_share(left, right, line_height)
-    if _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height:
-        return not _is_table(left, right, line_height, aligned_share)
-    return (
-        _narrower(left, right) >= _MIN_LIST_WIDTH_HEIGHTS * line_height
-        and aligned_share <= _MAX_LIST_ALIGNED_SHARE
-        and _is_list(left, line_height)
-        and _is_list(right, line_height)
-    )
-
-
-def _narrower(left: Boxes, right: Boxes) -> float:
-    """Return the width of the usual line on the side where it is shorter."""
-    return min(float(np.median(widths_of(left))), float(np.median(widths_of(right))))
-
-
-def _is_list(lines: Boxes, line_height: float) -> bool:
-    """Tell whether lines facing a gutter are those of an index or a list of points.
-
-    They begin at one edge, follow-up lines a little after it, and follow each other closely.
-    """
-    if len(lines) < _MIN_LIST_LINES:
-        return False
-    offsets = lines[:, 0] - np.quantile(lines[:, 0], 0.1)
-    steps = np.diff(np.sort(centers_of(lines)))
-    return bool(
-        np.mean(np.abs(offsets) <= _MAX_HANG_HEIGHTS * line_height) >= _LIST_FLUSH_SHARE
-        and np.median(steps) <= _TABLE_STEP_HEIGHTS * line_height
-    )
-
-
-def _aligned_share(left: Boxes, right: Boxes, line_height: float) -> float:
-    """Return how many lines of the side with fewer stand in one row with one of the other.
-
-    Args:
-        left: lines that face the gutter; those of several columns together stand at all heights.
-        right: likewise.
-        line_height: of the region.
-    """
-    fewer, more = sorted((np.sort(centers_of(left)), np.sort(centers_of(right))), key=len)
-    following = np.searchsorted(more, fewer).clip(min(1, more.size - 1), more.size - 1)
-    distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
-    return float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
-
-
-def _facing(lines: Boxes) -> Boxes:
-    """Return the lines with no other one further along at their height."""
-    centers = centers_of(lines)
-    is_behind = (
-        (lines[:, np.newaxis, 1] < centers)
-        & (centers < lines[:, np.newaxis, 3])
-        & (lines[:, np.newaxis, 0] >= lines[:, 2])
-    )
-    return lines[~is_behind.any(axis=0)]
-
-
-def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: float) -> bool:
-    """Tell whether two stacks of lines are columns whose rows belong together."""
-    if aligned_share < _TABLE_ALIGNED_SHARE:
-        return False
-    fewer = min(left, right, key=len)
-    step = float(np.median(np.diff(np.sort(centers_of(fewer)))))
-    return (
-        step > _TABLE_STEP_HEIGHTS * line_height
-        or _narrower(left, right) < _MAX_CELL_WIDTH_HEIGHTS * line_height
-        or not (_is_filled(left) or _is_filled(right))
-    )
-
-
-def _is_filled(lines: Boxes) -> bool:
-    """Tell whether lines are as long as those of running text, which mostly fills its column."""
-    widths = widths_of(lines)
-    short, usual, long = np.quantile(widths, (0.25, 0.5, 0.9))
-    return bool(usual >= _PROSE_FILL * long or short >= _PROSE_SHORT_FILL * long)
