@@ -20,9 +20,11 @@ _MAX_HANG_HEIGHTS: Final = 2.0
 _LIST_FLUSH_SHARE: Final = 0.8
 # … and not nearly all stand in one row with one of the other: by chance a third of them does.
 _MAX_LIST_ALIGNED_SHARE: Final = 0.85
+# Bullets, hanging numbers and other marks are no wider, in line heights.
+_MARK_HEIGHTS: Final = 1.0
 # Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
 _TABLE_ALIGNED_SHARE: Final = 0.7
-# … the usual lines of both are this much shorter than their long ones, and the short ones more, or …
+# … the usual lines of both are this much shorter than their long ones and the short ones more, or …
 _PROSE_FILL: Final = 0.88
 _PROSE_SHORT_FILL: Final = 0.8
 # … those of one are this short, in line heights, or …
@@ -45,7 +47,7 @@ def are_columns(left: Boxes, right: Boxes, line_height: float, *, has_tables: bo
     if not has_tables:
         return _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
     # What stands behind them, further columns or a table in one, says nothing about the gutter.
-    left, right = _facing(left), mirrored(_facing(mirrored(right)))
+    left, right = _facing(left, line_height), mirrored(_facing(mirrored(right), line_height))
     aligned_share = _aligned_share(left, right, line_height)
     if _narrower(left, right) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height:
         return not _is_table(left, right, line_height, aligned_share)
@@ -91,8 +93,11 @@ def _aligned_share(left: Boxes, right: Boxes, line_height: float) -> float:
     return float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
 
 
-def _facing(lines: Boxes) -> Boxes:
-    """Return the lines with no other one further along at their height."""
+def _facing(lines: Boxes, line_height: float) -> Boxes:
+    """Return the lines with no other one further along at their height, bullets apart."""
+    is_long = widths_of(lines) > _MARK_HEIGHTS * line_height
+    if is_long.sum() >= MIN_COLUMN_LINES:
+        lines = lines[is_long]
     centers = centers_of(lines)
     is_behind = (
         (lines[:, np.newaxis, 1] < centers)
