@@ -1,7 +1,6 @@
 """Cutting a page into columns of running text.
 
-Boxes are (N, 4) arrays of u_min, v_min, u_max, v_max in the reading frame, where lines run along
-u and follow each other along v; members are positions of its rows.
+Boxes and members are those of ``workers.ocr.boxes``.
 """
 
 from dataclasses import dataclass
@@ -10,8 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Boxes = NDArray[np.float64]
-Members = NDArray[np.intp]
+from workers.ocr.boxes import (
+    Boxes,
+    Members,
+    centers_of,
+    heights_of,
+    widths_of,
+)
+from workers.ocr.cells import wrapped_cells
+from workers.ocr.running_text import MIN_COLUMN_LINES, are_columns
 
 # A page's header or footer is one row, this far from the rest, in line heights, …
 _MARGIN_GAP_HEIGHTS: Final = 1.2
@@ -23,25 +29,19 @@ _MARGIN_WIDTH_SHARE: Final = 0.6
 # A gutter between columns is at least this wide, in line heights. Detected lines are grown by a
 # third of their height at both ends, so that little is left of a narrow one.
 _MIN_GUTTER_HEIGHTS: Final = 0.25
-# Columns hold at least so many lines on each side of the gutter …
-_MIN_COLUMN_LINES: Final = 3
-# … and running text: lines this long in line heights. Shorter ones are cells of a table or a
-# form, which are read row by row.
-_MIN_PROSE_WIDTH_HEIGHTS: Final = 6.0
 # Lines that stick out below the other column, so much further from their own than its lines are
 # from each other, and so few, head what follows under both.
 _LOOSE_STEP_RATIO: Final = 1.4
 _MAX_LOOSE_LINES: Final = 3
-# Lines whose centers are this near, in line heights, stand in one row.
-ALIGNED_HEIGHTS: Final = 0.2
-# Two stacks of lines are columns of a table when most rows of the shorter one are aligned and …
-_TABLE_ALIGNED_SHARE: Final = 0.7
-# … the usual lines of both are this much shorter than their long ones, or …
-_PROSE_FILL: Final = 0.88
-# … those of one are this short, in line heights, or …
-_MAX_CELL_WIDTH_HEIGHTS: Final = 7.5
-# … rows are this far apart, in line heights.
-_TABLE_STEP_HEIGHTS: Final = 1.8
+# No gutter parts so many rows of cells that hold several lines each, up to so many, where more
+# than this share of the lines beside it stands in such cells.
+_MIN_CELL_ROWS: Final = 2
+_MAX_CELL_LINES: Final = 2.5
+_MAX_SHARE_IN_CELLS: Final = 0.5
+# A strip without any line, so high in line heights, ends all columns: a picture over all of them.
+_MIN_STRIP_HEIGHTS: Final = 3.0
+# An inset is at most this much of what it stands between, in lines.
+_MAX_INSET_SHARE: Final = 0.34
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,14 @@ class _Gutter:
     count: int
     above: Members
     left: Members
+    inset: Members
     right: Members
     below: Members
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Of two gutters the one of higher rank is real: more lines beside it, on both sides."""
+        return self.count, self.left.size + self.right.size
 
 
 def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> list[Members]:
@@ -67,12 +73,24 @@ def cut_into_columns(boxes: Boxes, members: Members, *, has_tables: bool) -> lis
     gutter = _best_gutter(boxes, members, has_tables=has_tables)
     if gutter is None:
         return [members]
+    bands = _bands_between_strips(boxes, members) if has_tables else []
+    parts = (gutter.above, gutter.left, gutter.inset, gutter.right, gutter.below)
     return [
         column
-        for part in (gutter.above, gutter.left, gutter.right, gutter.below)
+        for part in (bands if len(bands) > 1 else parts)
         if part.size
         for column in cut_into_columns(boxes, part, has_tables=has_tables)
     ]
+
+
+def _bands_between_strips(boxes: Boxes, members: Members) -> list[Members]:
+    """Cut where a high blank strip runs through all columns."""
+    ordered = members[np.argsort(boxes[members, 1], kind="stable")]
+    lines = boxes[ordered]
+    room = lines[1:, 1] - np.maximum.accumulate(lines[:, 3])[:-1]
+    line_height = float(np.median(heights_of(lines)))
+    cuts = np.flatnonzero(room > _MIN_STRIP_HEIGHTS * line_height) + 1
+    return [np.sort(part) for part in np.split(ordered, cuts)]
 
 
 def split_off_margins(boxes: Boxes, members: Members) -> tuple[Members, Members, Members]:
@@ -89,7 +107,7 @@ def split_off_margins(boxes: Boxes, members: Members) -> tuple[Members, Members,
 
 def _margin_row(boxes: Boxes, members: Members) -> Members:
     none = members[:0]
-    if members.size <= 2 * _MIN_COLUMN_LINES:
+    if members.size <= 2 * MIN_COLUMN_LINES:
         return none
     region = boxes[members]
     line_height = float(np.median(heights_of(region)))
@@ -100,22 +118,10 @@ def _margin_row(boxes: Boxes, members: Members) -> Members:
     row, rest = region[is_row], region[~is_row]
     is_small = heights_of(row).max() <= _MARGIN_HEIGHT_RATIO * line_height
     text_width = float(region[:, 2].max() - region[:, 0].min())
-    is_short = _widths(row).max() <= _MARGIN_WIDTH_SHARE * text_width
+    is_short = widths_of(row).max() <= _MARGIN_WIDTH_SHARE * text_width
     gap = float(rest[:, 1].min() - row[:, 3].max())
     is_apart = gap > _MARGIN_GAP_HEIGHTS * line_height
     return members[is_row] if is_small and is_short and is_apart else none
-
-
-def centers_of(boxes: Boxes) -> NDArray[np.float64]:
-    """Return (N,) the middles of lines across the reading direction."""
-    centers: NDArray[np.float64] = (boxes[:, 1] + boxes[:, 3]) / 2
-    return centers
-
-
-def heights_of(boxes: Boxes) -> NDArray[np.float64]:
-    """Return (N,) the heights of lines."""
-    heights: NDArray[np.float64] = boxes[:, 3] - boxes[:, 1]
-    return heights
 
 
 def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter | None:
@@ -124,10 +130,11 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
     A gutter is a strip that no line crosses between two lines that do, or the region's ends. So
     a title over two columns, or a figure's caption between them, ends it.
     """
-    if members.size < 2 * _MIN_COLUMN_LINES:
+    if members.size < 2 * MIN_COLUMN_LINES:
         return None
     line_height = float(np.median(heights_of(boxes[members])))
     best: _Gutter | None = None
+    cells = _lines_in_cells(boxes, members) if has_tables else members[:0]
     starts, stops = np.sort(boxes[members, 0]), np.sort(boxes[members, 2])
     for left_edge in _candidate_edges(boxes[members], line_height):
         # Cheaply: the lines on either side of the whole strip, wherever it ends.
@@ -136,17 +143,27 @@ def _best_gutter(boxes: Boxes, members: Members, *, has_tables: bool) -> _Gutter
             int(np.searchsorted(stops, left_edge, side="right")),
             int(members.size - np.searchsorted(starts, right_edge)),
         )
-        if most < _MIN_COLUMN_LINES or (best is not None and most <= best.count):
+        if most < MIN_COLUMN_LINES or (best is not None and most < best.count):
             continue
         gutter = _gutter_at(boxes, members, left_edge, line_height)
-        if best is not None and gutter.count <= best.count:
+        if best is not None and gutter.rank <= best.rank:
+            continue
+        beside = np.r_[gutter.left, gutter.right]
+        if np.isin(beside, cells).sum() > _MAX_SHARE_IN_CELLS * beside.size:
             continue
         left, right = boxes[gutter.left], boxes[gutter.right]
-        if _are_columns(left, right, line_height) and not (
-            has_tables and _is_table(left, right, line_height)
-        ):
+        if are_columns(left, right, line_height, has_tables=has_tables):
             best = gutter
     return best
+
+
+def _lines_in_cells(boxes: Boxes, members: Members) -> Members:
+    """Return the lines in cells of a table that hold several: no gutter may part its rows."""
+    rows = wrapped_cells(boxes, members)
+    cells = [cell for row in rows for cell in row]
+    if len(rows) < _MIN_CELL_ROWS or np.mean([len(cell) for cell in cells]) > _MAX_CELL_LINES:
+        return members[:0]
+    return np.array([line for cell in cells for line in cell], dtype=np.intp)
 
 
 def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: float) -> _Gutter:
@@ -154,7 +171,8 @@ def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: fl
     centers = centers_of(region)
     is_left = region[:, 2] <= left_edge
     is_right = region[:, 0] >= left_edge + _MIN_GUTTER_HEIGHTS * line_height
-    crossing = np.sort(centers[~(is_left | is_right)])
+    is_inset = _is_inset(region, is_left, is_right)
+    crossing = np.sort(centers[~(is_left | is_right | is_inset)])
     bounds = np.r_[-np.inf, crossing, np.inf]
     bands = np.searchsorted(crossing, centers)
     left_counts = np.bincount(bands[is_left], minlength=bounds.size - 1)
@@ -167,14 +185,47 @@ def _gutter_at(boxes: Boxes, members: Members, left_edge: float, line_height: fl
     if (centers >= bounds[band + 1]).any():
         left = left & ~_is_loose(region, left, right, line_height)
         right = right & ~_is_loose(region, right, left, line_height)
-    beside = left | right
+    inset = is_inset & (bands == band)
+    beside = left | right | inset
     return _Gutter(
         count=int(shorter[band]),
         above=members[~beside & (centers <= bounds[band])],
         left=members[left],
+        inset=members[inset],
         right=members[right],
         below=members[~beside & (centers > bounds[band])],
     )
+
+
+def _is_inset(
+    region: Boxes, is_left: NDArray[np.bool_], is_right: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which lines stand in a gutter with room made for them on both of its sides.
+
+    A quotation in larger type is set so. It does not end the columns, which go on beside it.
+    """
+    none = np.zeros(len(region), dtype=np.bool_)
+    centers, crossing = centers_of(region), ~(is_left | is_right)
+    if not crossing.any() or not is_left.any() or not is_right.any():
+        return none
+    is_inset = none.copy()
+    for line in np.flatnonzero(crossing).tolist():
+        start, top, stop, bottom = region[line].tolist()
+        is_beside = (region[:, 1] < bottom) & (region[:, 3] > top) & ~crossing
+        left, right = region[is_beside & is_left], region[is_beside & is_right]
+        is_inset[line] = bool(
+            len(left) and len(right) and left[:, 2].max() <= start and right[:, 0].min() >= stop
+        )
+    if not is_inset.any() or is_inset.sum() > _MAX_INSET_SHARE * min(is_left.sum(), is_right.sum()):
+        return none
+    inset = region[is_inset]
+    is_among = (centers > inset[:, 1].min()) & (centers < inset[:, 3].max())
+    # The middle one of three columns has others beside it too, but these never reach into it.
+    reaches = (
+        region[is_left, 2].max() > inset[:, 0].min()
+        and region[is_right, 0].min() < inset[:, 2].max()
+    )
+    return is_inset if reaches and not (is_among & crossing & ~is_inset).any() else none
 
 
 def _is_loose(
@@ -206,41 +257,3 @@ def _candidate_edges(region: Boxes, line_height: float) -> list[float]:
         if not edges or edges[-1] - end > line_height / 2:
             edges.append(end)
     return edges[::-1]
-
-
-def _are_columns(left: Boxes, right: Boxes, line_height: float) -> bool:
-    return _is_running_text(left, line_height) and _is_running_text(right, line_height)
-
-
-def _is_running_text(lines: Boxes, line_height: float) -> bool:
-    if len(lines) < _MIN_COLUMN_LINES:
-        return False
-    return float(np.median(_widths(lines))) >= _MIN_PROSE_WIDTH_HEIGHTS * line_height
-
-
-def _is_table(left: Boxes, right: Boxes, line_height: float) -> bool:
-    """Tell whether two stacks of lines are columns whose rows belong together."""
-    fewer, more = sorted((np.sort(centers_of(left)), np.sort(centers_of(right))), key=len)
-    following = np.searchsorted(more, fewer).clip(1, more.size - 1)
-    distances = np.minimum(np.abs(fewer - more[following - 1]), np.abs(fewer - more[following]))
-    aligned_share = float(np.mean(distances <= ALIGNED_HEIGHTS * line_height))
-    if aligned_share < _TABLE_ALIGNED_SHARE:
-        return False
-    step = float(np.median(np.diff(fewer)))
-    narrower = min(float(np.median(_widths(left))), float(np.median(_widths(right))))
-    return (
-        step > _TABLE_STEP_HEIGHTS * line_height
-        or narrower < _MAX_CELL_WIDTH_HEIGHTS * line_height
-        or max(_fill(left), _fill(right)) < _PROSE_FILL
-    )
-
-
-def _fill(lines: Boxes) -> float:
-    """Return how long the usual line is, as a share of the long ones."""
-    widths = _widths(lines)
-    return float(np.median(widths) / max(float(np.quantile(widths, 0.9)), 1e-6))
-
-
-def _widths(lines: Boxes) -> NDArray[np.float64]:
-    widths: NDArray[np.float64] = lines[:, 2] - lines[:, 0]
-    return widths

@@ -12,14 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.columns import (
-    Boxes,
-    Members,
-    centers_of,
-    cut_into_columns,
-    heights_of,
-    split_off_margins,
-)
+from workers.ocr.boxes import Boxes, Members, centers_of, heights_of, mirrored
+from workers.ocr.columns import cut_into_columns, split_off_margins
 from workers.ocr.geometry import Quad, rotate_points
 from workers.ocr.rows import column_blocks
 
@@ -46,7 +40,7 @@ class ReadingOrder:
         return tuple(position for block in self.blocks for position in block)
 
 
-def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
+def order_lines(quads: Sequence[Quad], *, from_right: bool = False) -> ReadingOrder:
     """Find the reading order of a page's lines.
 
     Columns of running text are read one after the other, all else from the top, and within a row
@@ -54,6 +48,8 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
 
     Args:
         quads: of the lines, page pixels.
+        from_right: the text is Arabic or Hebrew, so that columns and cells follow each other to
+            the left.
 
     Returns:
         The order, with no block for no line.
@@ -63,6 +59,8 @@ def order_lines(quads: Sequence[Quad]) -> ReadingOrder:
     angle_deg = reading_angle_deg(quads)
     boxes = _reading_frame_boxes(quads, angle_deg)
     is_vertical = abs(abs(angle_deg) - 90) < 45  # noqa: PLR2004  nearer to a quarter turn
+    if from_right and not is_vertical:
+        boxes = mirrored(boxes)
     # Sorted first, so that the order in which lines were found decides nothing.
     found = np.lexsort((*boxes.T, centers_of(boxes)))
     boxes = boxes[found]

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.ocr.columns import ALIGNED_HEIGHTS, Boxes, Members, centers_of, heights_of
+from workers.ocr.boxes import ALIGNED_HEIGHTS, Boxes, Members, centers_of, heights_of
+from workers.ocr.cells import wrapped_cells
 
 # The next line of a stack begins or is centered this near below the last one, in line heights, …
 _STACK_OFFSET_HEIGHTS: Final = 0.6
@@ -62,12 +63,14 @@ def column_blocks(boxes: Boxes, column: Members) -> list[list[int]]:
 
 def _units(boxes: Boxes, column: Members) -> list[_Unit]:
     """Return what is read in one go: single lines, and stacks that stand in nobody's rows."""
+    cells = [cell for row in wrapped_cells(boxes, column) for cell in row]
+    column = np.setdiff1d(column, [line for cell in cells for line in cell])
     lines = boxes[column]
     centers, heights = centers_of(lines), heights_of(lines)
     reach = ALIGNED_HEIGHTS * np.minimum(heights[:, np.newaxis], heights)
     aligned = np.abs(centers[:, np.newaxis] - centers) <= reach
     np.fill_diagonal(aligned, val=False)
-    units: list[_Unit] = []
+    units: list[_Unit] = cells
     for stack in _stacks(lines, aligned):
         if len(stack) > 1 and _stands_alone(lines, aligned, stack):
             units.append([int(column[line]) for line in stack])

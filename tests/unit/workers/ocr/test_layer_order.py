@@ -52,6 +52,29 @@ def test_a_file_in_no_order_is_put_in_order() -> None:
     assert texts(order_layer(shuffled, list(range(30)))) == [each.text for each in lines]
 
 
+def test_a_form_in_no_order_is_put_in_rows() -> None:
+    rows = [
+        cell
+        for row in range(16)
+        for cell in (line(f"name{row}", 0, 20 * row, 60), line(f"{row}", 300, 20 * row, 40))
+    ]
+    shuffled = [rows[position] for position in np.random.default_rng(5).permutation(len(rows))]
+
+    layer = order_layer(shuffled, list(range(len(rows))))
+
+    assert texts(layer) == [each.text for each in rows]
+
+
+def test_columns_of_hebrew_are_read_from_the_right() -> None:
+    first = [line(f"\u05e9\u05dc\u05d5\u05dd {row}", 300, 12 * row) for row in range(12)]
+    second = [line(f"\u05e1\u05e4\u05e8 {row}", 0, 12 * row) for row in range(12)]
+    mixed = [each for pair in zip(first, second, strict=True) for each in pair]
+
+    layer = order_layer(mixed, list(range(24)))
+
+    assert texts(layer) == [each.text for each in (*first, *second)]
+
+
 def test_a_row_of_cells_stays_together() -> None:
     cells = [
         line(f"{row}{cell}", 100 * cell, 12 * row, 30)
