@@ -26,12 +26,10 @@ def demo(
     sample ended as it must: with its text, or with its named error.
     """
     from cli.demo_run import run_samples, show_addresses, show_outcomes
-    from cli.required_models import require_models
     from cli.stack.state import read_stack
     from workers.settings import home_dir
 
     home = home_dir()
-    require_models()
     running = read_stack(home)
     if running is None:
         outcomes = _run_with_own_stack(home, exit_when_done=exit_when_done)
@@ -88,6 +86,7 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
     Raises:
         CommandError: the stack does not start, or the samples could not be run.
     """
+    from cli.required_models import require_models
     from cli.settings import own_environment
     from cli.stack.commands import stack_errors
     from cli.stack.stack import project_plan, run_stack
@@ -106,6 +105,7 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
             report=lambda line: notices().print(line, markup=False),
             stop=stop,
             ready=visit,
+            check=require_models,
         )
     if not visitors:
         return []

@@ -43,7 +43,6 @@ def up(
     from cli.required_models import require_models
 
     home = home_dir()
-    require_models()
     if detach:
         with stack_errors():
             _show(start_detached(home, report=_say), home)
@@ -55,6 +54,7 @@ def up(
             report=_say,
             stop=stop,
             ready=lambda state: _show(state, home),
+            check=require_models,
         )
 
 

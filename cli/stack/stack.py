@@ -127,6 +127,7 @@ def run_stack(
     report: Callable[[str], None],
     stop: threading.Event,
     ready: Callable[[StackState], None],
+    check: Callable[[], None] | None = None,
 ) -> None:
     """Run a home's stack until ``stop`` is set; call it from the main thread.
 
@@ -136,6 +137,7 @@ def run_stack(
         report: takes a line for people about each thing that happens.
         stop: ends the stack, in order, with its data kept.
         ready: called once everything serves.
+        check: raises what keeps the stack from starting; asked once the home is this stack's own.
 
     Raises:
         FolderLockedError: a stack of this home runs.
@@ -149,6 +151,8 @@ def run_stack(
     leash.start()
     supervisor = Supervisor(report, stop)
     try:
+        if check is not None:
+            check()
         state = _start_on_free_ports(home, plan_for, supervisor, leash, stop)
         write_stack(home, state)
         ready(state)

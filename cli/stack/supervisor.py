@@ -84,6 +84,7 @@ class Supervisor:
         watched: list[_Watched] = []
         self._groups.append(watched)
         started_at_s = self._clock()
+        raise_if_set(self._stop)
         self._report(f"starting {', '.join(each.name for each in group)}")
         for supervised in group:
             raise_if_set(self._stop)
