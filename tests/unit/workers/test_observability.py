@@ -35,6 +35,22 @@ def test_an_address_is_written_without_its_credentials(log: pytest.CaptureFixtur
     assert written(log)["url"] == "redis://**@host:6379/0"
 
 
+def test_a_password_may_hold_an_at_sign(log: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info")
+    structlog.get_logger("a").warning("lost", url="redis://user:hu@sh@host:6379/0")
+
+    assert written(log)["url"] == "redis://**@host:6379/0"
+
+
+def test_a_presigned_address_is_written_without_its_token(
+    log: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging("info")
+    structlog.get_logger("a").warning("lost", url="https://h/k?X-Amz-Security-Token=hush&a=b")
+
+    assert written(log)["url"] == "https://h/k?X-Amz-Security-Token=**&a=b"
+
+
 def test_a_traceback_is_written_without_credentials(log: pytest.CaptureFixture[str]) -> None:
     error = ValueError("no postgresql://u:hush@h/d, no https://h/k?X-Amz-Signature=hush&a=b")
 
