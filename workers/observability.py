@@ -16,7 +16,9 @@ _LEVELS = logging.getLevelNamesMapping()
 # what makes an address presigned. Our own lines name neither; an exception of a library, with its
 # traceback, may.
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s\"]*:[^/\s\"]*(?=@)")
-_SIGNATURE = re.compile(r"(?<=Signature=)[^&\s\"]+|(?<=Security-Token=)[^&\s\"]+")
+_SIGNATURE = re.compile(
+    r"(?<=Signature=)[^&\s\"]+|(?<=Security-Token=)[^&\s\"]+|(?<=password=)[^&\s\"]+"
+)
 
 
 def configure_logging(level: str) -> None:

@@ -42,13 +42,17 @@ def test_a_password_may_hold_an_at_sign(log: pytest.CaptureFixture[str]) -> None
     assert written(log)["url"] == "redis://**@host:6379/0"
 
 
-def test_a_presigned_address_is_written_without_its_token(
-    log: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    "address",
+    ["https://h/k?X-Amz-Security-Token={}&a=b", "postgresql://h/d?user=u&password={}&a=b"],
+)
+def test_a_secret_behind_an_address_is_left_out(
+    log: pytest.CaptureFixture[str], address: str
 ) -> None:
     configure_logging("info")
-    structlog.get_logger("a").warning("lost", url="https://h/k?X-Amz-Security-Token=hush&a=b")
+    structlog.get_logger("a").warning("lost", url=address.format("hush"))
 
-    assert written(log)["url"] == "https://h/k?X-Amz-Security-Token=**&a=b"
+    assert written(log)["url"] == address.format("**")
 
 
 def test_a_traceback_is_written_without_credentials(log: pytest.CaptureFixture[str]) -> None:
