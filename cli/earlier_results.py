@@ -18,7 +18,7 @@ def is_done(path: Path, output: Path, *, output_format: OutputFormat) -> bool:
 
     It must not be older than the file. Of a JSON result the head is read: it must be of a file of
     this name and size, and all pages must have succeeded. A text says nothing of its file, so one
-    that is not empty is enough.
+    that is not empty is enough; ``FileReader`` makes one that lacks a page older than the file.
 
     Args:
         path: a file to read.

@@ -27,6 +27,8 @@ SUFFIXES: dict[OutputFormat, str] = {"json": ".json", "text": ".txt"}
 # What is no document yet, or cannot be stored here, has a code that is none of the error table.
 NOT_READABLE = "not_readable"
 NAME_TOO_LONG = "name_too_long"
+# Two steps of the clock of the file system that has the coarsest.
+_OLDER_NS = 4_000_000_000
 # What helps on this command line; the messages themselves are for every way in.
 _REMEDIES: dict[str, str] = {
     "encrypted": "Give the password with --password - (asks for it, unseen) or --password-file"
@@ -116,7 +118,7 @@ class FileReader:
         except OSError as error:
             return _refused(path, NOT_READABLE, error.strerror or str(error), started)
         try:
-            self._write(result, output)
+            self._write(result, path, output)
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise  # a full or missing folder is all files' trouble
@@ -152,16 +154,25 @@ class FileReader:
             options=options.model_dump(mode="json"),
         )
 
-    def _write(self, result: dict[str, Any], output: Path) -> None:
-        if self._format == "text":
-            content = result["full_text"] + "\n"
-        else:
-            content = json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\n"
-        write_whole(output, content)
+    def _write(self, result: dict[str, Any], path: Path, output: Path) -> None:
+        if self._format == "json":
+            content = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+            write_whole(output, f"{content}\n")
+            return
+        # A text does not say that pages are missing. One that is older than its file does, and
+        # ``--skip-existing`` reads the file again.
+        is_whole = result["state"] == "succeeded"
+        changed_ns = None if is_whole else path.stat().st_mtime_ns - _OLDER_NS
+        write_whole(output, f"{result['full_text']}\n", changed_ns=changed_ns)
 
 
-def write_whole(path: Path, content: str) -> None:
+def write_whole(path: Path, content: str, *, changed_ns: int | None = None) -> None:
     """Write a file so that a reader, or a second run after a crash, finds all of it or none.
+
+    Args:
+        path: of the file; its folder is made.
+        content: of it.
+        changed_ns: when it shall have been changed, nanoseconds since 1970; None for now.
 
     Raises:
         OSError: the folder cannot be made or written.
@@ -179,6 +190,8 @@ def write_whole(path: Path, content: str) -> None:
         umask = os.umask(0)
         os.umask(umask)
         Path(unfinished).chmod(0o666 & ~umask)
+        if changed_ns is not None:
+            os.utime(unfinished, ns=(changed_ns, changed_ns))
         Path(unfinished).replace(path)
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)

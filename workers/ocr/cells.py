@@ -4,7 +4,7 @@ Each line of such a cell stands in one row with lines of its neighbors, so rows 
 through all cells at once. What gives the cells away is that their text is wrapped: every line but
 the last one fills its cell, which a list of single values does not.
 
-Boxes and members are those of ``workers.ocr.columns``.
+Boxes and members are those of ``workers.ocr.boxes``.
 """
 
 from typing import Final

@@ -209,13 +209,7 @@ def _is_inset(
     if not crossing.any() or not is_left.any() or not is_right.any():
         return none
     is_inset = none.copy()
-    for line in np.flatnonzero(crossing).tolist():
-        start, top, stop, bottom = region[line].tolist()
-        is_beside = (region[:, 1] < bottom) & (region[:, 3] > top) & ~crossing
-        left, right = region[is_beside & is_left], region[is_beside & is_right]
-        is_inset[line] = bool(
-            len(left) and len(right) and left[:, 2].max() <= start and right[:, 0].min() >= stop
-        )
+    is_inset[crossing] = _have_room(region[crossing], region[is_left], region[is_right])
     if not is_inset.any() or is_inset.sum() > _MAX_INSET_SHARE * min(is_left.sum(), is_right.sum()):
         return none
     inset = region[is_inset]
@@ -226,6 +220,17 @@ def _is_inset(
         and region[is_right, 0].min() < inset[:, 2].max()
     )
     return is_inset if reaches and not (is_among & crossing & ~is_inset).any() else none
+
+
+def _have_room(lines: Boxes, left: Boxes, right: Boxes) -> NDArray[np.bool_]:
+    """Tell which lines have others beside them on both sides, and none that reaches into them."""
+    top, bottom = lines[:, 1, np.newaxis], lines[:, 3, np.newaxis]
+    is_beside = [(side[:, 1] < bottom) & (side[:, 3] > top) for side in (left, right)]
+    last_stop = np.where(is_beside[0], left[:, 2], -np.inf).max(axis=1)
+    first_start = np.where(is_beside[1], right[:, 0], np.inf).min(axis=1)
+    has_both = np.isfinite(last_stop) & np.isfinite(first_start)
+    fits: NDArray[np.bool_] = has_both & (last_stop <= lines[:, 0]) & (first_start >= lines[:, 2])
+    return fits
 
 
 def _is_loose(

@@ -56,6 +56,10 @@ def direct_quad(pixels: NDArray[np.uint8]) -> Quad | None:
     margin_px = round(_MARGIN_SHARE * rows.length)
     left, right = max(columns.start - margin_px, 0), min(columns.stop + margin_px, width_px)
     top, bottom = max(rows.start - margin_px, 0), min(rows.stop + margin_px, height_px)
+    # The ranges leave out what is faint beside the darkest ink: gray text beside black.
+    departure[top:bottom, left:right] = 0
+    if int(departure.max()) >= _MIN_CONTRAST:
+        return None
     corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
     return Quad(np.array(corners, dtype=np.float32))
 

@@ -27,6 +27,8 @@ _MAX_DETOUR: Final = 4.0
 _MAX_BACK_SHARE: Final = 0.25
 _BACK_HEIGHTS: Final = 1.5
 _BACK_RATIO: Final = 2.0
+# The next line of a column or a cell is at most so many line heights below.
+_NEXT_HEIGHTS: Final = 3.0
 # Below it, one jump decides, which says nothing.
 _MIN_LINES: Final = 8
 
@@ -70,12 +72,21 @@ def _blocks_by_geometry(lines: Sequence[TextLine]) -> tuple[tuple[int, ...], ...
 
 
 def _back_share(lines: Sequence[TextLine]) -> float:
-    """Return how many steps from line to line go against the direction in which lines follow."""
+    """Return how many steps from line to line go against the direction in which lines follow.
+
+    One that follows a step to the line below is no sign of disorder: a column or a cell has ended,
+    and the next one begins beside it.
+    """
     angle = math.radians(reading_angle_deg([line.quad for line in lines]))
-    down = np.array([-math.sin(angle), math.cos(angle)])
-    along = _starts(lines) @ down
+    steps = np.diff(_starts(lines) @ (-math.sin(angle), math.cos(angle)))
+    reach = np.array([line.quad.corners for line in lines]) @ (math.cos(angle), math.sin(angle))
+    is_over = (reach[1:].min(axis=1) < reach[:-1].max(axis=1)) & (
+        reach[1:].max(axis=1) > reach[:-1].min(axis=1)
+    )
     height = float(np.median([line.quad.height for line in lines]))
-    return float(np.mean(np.diff(along) < -_BACK_HEIGHTS * height))
+    is_to_next = is_over & (steps > 0) & (steps <= _NEXT_HEIGHTS * height)
+    ends_stack = np.r_[False, is_to_next[:-1]]
+    return float(np.mean((steps < -_BACK_HEIGHTS * height) & ~ends_stack))
 
 
 def insert_blocks(layer: TextLayer, added: Sequence[Sequence[TextLine]]) -> TextLayer:

@@ -126,6 +126,7 @@ class PdfSource:
 
         MuPDF believes the counts, and so would lose pages in silence. Where they state more pages
         than there are, the number stays: those that are missing have to be seen as failed pages.
+        What is no tree (a branch in two places) is left to MuPDF, which reads it by the counts.
         """
         with suppress(*_MUPDF_ERRORS):
             _, root = self._document.xref_get_key(self._document.pdf_catalog(), "Pages")
@@ -142,12 +143,14 @@ class PdfSource:
 
     def _tree_node(self, xref: int) -> TreeNode | None:
         try:
-            kids = self._value(xref, "Kids")
-            count = self._value(xref, "Count") if kids else ""
+            # As to MuPDF, the type decides, and where it is missing what an inner node alone has.
+            kind = self._value(xref, "Type")
+            kids = self._value(xref, "Kids") if kind in {"/Pages", ""} else ""
+            if not (kids or kind == "/Pages"):
+                return None
+            count = self._value(xref, "Count")
         except _MUPDF_ERRORS:
             return None  # a page that is not there fails when its turn comes
-        if not kids:
-            return None
         if "<<" in kids:
             raise ValueError("a page that is no object of its own has no number")
         return TreeNode(

@@ -111,10 +111,10 @@ def _is_table(left: Boxes, right: Boxes, line_height: float, aligned_share: floa
     """Tell whether two stacks of lines are columns whose rows belong together."""
     if aligned_share < _TABLE_ALIGNED_SHARE:
         return False
-    fewer = min(left, right, key=len)
-    step = float(np.median(np.diff(np.sort(centers_of(fewer)))))
+    steps = np.diff(np.sort(centers_of(min(left, right, key=len))))
     return (
-        step > _TABLE_STEP_HEIGHTS * line_height
+        # Where one line faces the gutter alone, there is no step.
+        (steps.size > 0 and float(np.median(steps)) > _TABLE_STEP_HEIGHTS * line_height)
         or _narrower(left, right) < _MAX_CELL_WIDTH_HEIGHTS * line_height
         or not (_is_filled(left) or _is_filled(right))
     )

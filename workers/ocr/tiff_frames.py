@@ -16,6 +16,13 @@ _REDUCED_BIT: Final = 1
 _MASK_BIT: Final = 4
 _OLD_REDUCED: Final = 2
 _MASK_PHOTOMETRIC: Final = 4
+_TAGS_READ: Final = frozenset({
+    _NEW_SUBFILE_TYPE,
+    _SUBFILE_TYPE,
+    _WIDTH,
+    _HEIGHT,
+    _PHOTOMETRIC,
+})
 # Entries stand in the order of their tags, these are of the lowest, and each is 12 or 20 bytes.
 _ENTRIES_READ: Final = 32
 _VALUE_FORMATS: Final = {3: "H", 4: "I", 16: "Q"}
@@ -165,7 +172,10 @@ def _number_at(stream: BinaryIO, offset: int, number_format: str) -> int | None:
 
 
 def _read_tags(stream: BinaryIO, entries: int, layout: _Layout) -> dict[int, int]:
-    """Return the whole numbers among the first tags of the directory that the stream stands in."""
+    """Return what ``_Frame`` looks at, of the directory whose entries the stream stands at.
+
+    No more, as a file may have a hundred thousand directories.
+    """
     content = stream.read(min(entries, _ENTRIES_READ) * layout.entry_bytes)
     value_at = 12 if layout.is_big else 8
     tags = {}
@@ -173,7 +183,7 @@ def _read_tags(stream: BinaryIO, entries: int, layout: _Layout) -> dict[int, int
         tag, kind = struct.unpack_from(layout.order + "HH", content, start)
         value_format = _VALUE_FORMATS.get(kind)
         # An eight-byte number fits into the entry of a BigTIFF only.
-        if value_format and (layout.is_big or value_format != "Q"):
+        if tag in _TAGS_READ and value_format and (layout.is_big or value_format != "Q"):
             (tags[tag],) = struct.unpack_from(
                 layout.order + value_format, content, start + value_at
             )

@@ -35,6 +35,26 @@ def test_an_address_is_written_without_its_credentials(log: pytest.CaptureFixtur
     assert written(log)["url"] == "redis://**@host:6379/0"
 
 
+def test_a_password_may_hold_an_at_sign(log: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info")
+    structlog.get_logger("a").warning("lost", url="redis://user:hu@sh@host:6379/0")
+
+    assert written(log)["url"] == "redis://**@host:6379/0"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://h/k?X-Amz-Security-Token={}&a=b", "postgresql://h/d?user=u&password={}&a=b"],
+)
+def test_a_secret_behind_an_address_is_left_out(
+    log: pytest.CaptureFixture[str], address: str
+) -> None:
+    configure_logging("info")
+    structlog.get_logger("a").warning("lost", url=address.format("hush"))
+
+    assert written(log)["url"] == address.format("**")
+
+
 def test_a_traceback_is_written_without_credentials(log: pytest.CaptureFixture[str]) -> None:
     error = ValueError("no postgresql://u:hush@h/d, no https://h/k?X-Amz-Signature=hush&a=b")
 

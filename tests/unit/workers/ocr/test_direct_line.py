@@ -93,6 +93,14 @@ def test_two_columns_are_not_one_line() -> None:
     assert direct_quad(apart) is None
 
 
+@pytest.mark.parametrize(("gray", "expected"), [(200, False), (235, True)])
+def test_text_that_is_faint_beside_black_is_not_cut_away(gray: int, expected: bool) -> None:  # noqa: FBT001  a parameter of the test
+    pixels = letters(paper(40, 500), top=8, height=20)
+    pixels[10:26, 260:300] = gray  # nearer to paper than to black
+
+    assert (direct_quad(pixels) is not None) is expected
+
+
 @given(
     height=st.integers(1, 60),
     width=st.integers(1, 120),

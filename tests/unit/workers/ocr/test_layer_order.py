@@ -36,6 +36,17 @@ def test_blocks_are_those_of_the_file() -> None:
     assert layer.blocks == (Block((0, 1)), Block((2,)))
 
 
+def test_cells_that_the_file_goes_through_one_by_one_stay_whole() -> None:
+    lines = [
+        line(f"{row}{column}{part}", 250 * column, 60 * row + 18 * part, 60 + 11 * part)
+        for row in range(6)
+        for column in range(2)
+        for part in range(2)
+    ]
+
+    assert texts(order_layer(lines, [0] * len(lines))) == [each.text for each in lines]
+
+
 def test_columns_that_the_file_goes_through_line_by_line_are_put_in_order() -> None:
     left, right = column("left", 0, 12), column("right", 300, 12)
     mixed = [each for pair in zip(left, right, strict=True) for each in pair]

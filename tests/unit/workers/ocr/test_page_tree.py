@@ -1,3 +1,5 @@
+import pytest
+
 from workers.ocr.page_tree import PageTree, TreeNode, walk_page_tree
 
 
@@ -26,6 +28,15 @@ def test_a_tree_that_comes_back_to_itself_ends() -> None:
     tree = walked(n1=TreeNode((2, 8), 2), n2=TreeNode((1, 2, 9), 1))
 
     assert tree.pages == (9, 8)
+
+
+def test_a_tree_that_comes_back_to_itself_does_not_count_right() -> None:
+    assert walked(n1=TreeNode((8, 1, 9), 2)) == PageTree((8, 9), is_counted_right=False)
+
+
+def test_a_branch_in_two_places_is_no_tree() -> None:
+    with pytest.raises(ValueError, match="branch 2"):
+        walked(n1=TreeNode((2, 2), 4), n2=TreeNode((8, 7), 2))
 
 
 def test_a_page_that_stands_twice_is_there_twice() -> None:

@@ -296,3 +296,39 @@ def test_pages_that_are_counted_and_missing_are_damaged(tmp_path: Path) -> None:
     )
 
     assert outcomes_of(path) == [10, 20, 30, 40, 50, "damaged", "damaged"]
+
+
+@pytest.mark.parametrize(
+    ("root", "third", "widths_pt"),
+    [
+        pytest.param(
+            b"/Kids[3 0 R 4 0 R 5 0 R]/Count 2",
+            b"/Type/Pages/Parent 2 0 R/Count 0",
+            [20, 30],
+            id="an empty branch without kids",
+        ),
+        pytest.param(
+            b"/Kids[3 0 R 4 0 R 5 0 R]/Count 3",
+            b"/Type/Page/Parent 2 0 R/MediaBox[0 0 10 72]/Kids[]",
+            [10, 20, 30],
+            id="a page with kids",
+        ),
+        pytest.param(
+            b"/Kids[3 0 R 3 0 R]/Count 4",
+            b"/Type/Pages/Parent 2 0 R/Kids[4 0 R 5 0 R]/Count 2",
+            [20, 30, 20, 30],
+            id="a branch in two places",
+        ),
+        pytest.param(
+            b"/Kids[4 0 R 2 0 R 5 0 R]/Count 2", b"", [20, 30], id="a branch inside itself"
+        ),
+    ],
+)
+def test_an_odd_tree_that_counts_right_gives_all_its_pages(
+    tmp_path: Path, root: bytes, third: bytes, widths_pt: list[int]
+) -> None:
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d 72]>>"
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages%s>>" % root, b"<<%s>>" % third]
+    path = written(tmp_path, assemble_pdf([*objects, page % 20, page % 30]))
+
+    assert outcomes_of(path) == widths_pt
