@@ -1,5 +1,6 @@
 """Which files an earlier run of ``pagefleet ocr`` has finished, for ``--skip-existing``."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +18,9 @@ def is_done(path: Path, output: Path, *, output_format: OutputFormat) -> bool:
     """Tell whether ``output`` is the whole result of ``path`` as that is now.
 
     It must not be older than the file. Of a JSON result the head is read: it must be of a file of
-    this name and size, and all pages must have succeeded. A text says nothing of its file, so one
-    that is not empty is enough; ``FileReader`` makes one that lacks a page older than the file.
+    this name and these bytes, and all pages must have succeeded. A text says nothing of its file,
+    so one that is not empty is enough; ``FileReader`` makes one that lacks a page older than the
+    file.
 
     Args:
         path: a file to read.
@@ -32,13 +34,18 @@ def is_done(path: Path, output: Path, *, output_format: OutputFormat) -> bool:
         if output_format == "text":
             return True
         header = _header(output)
+        expected = {
+            **_source(header),
+            "filename": as_text(path.name),
+            "size_bytes": source.st_size,
+        }
+        if header.get("state") != "succeeded" or header.get("source") != expected:
+            return False
+        # Last, as it reads the file: folders of one scanner hold files of equal names and sizes.
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() == expected.get("sha256")
     except OSError:
         return False  # not there, or not to be read: the run finds out which
-    return header.get("state") == "succeeded" and header.get("source") == {
-        **_source(header),
-        "filename": as_text(path.name),
-        "size_bytes": source.st_size,
-    }
 
 
 def _header(output: Path) -> dict[str, Any]:

@@ -31,6 +31,9 @@ _BACK_RATIO: Final = 2.0
 _NEXT_HEIGHTS: Final = 3.0
 # Below it, one jump decides, which says nothing.
 _MIN_LINES: Final = 8
+# Above it the file's order stands: geometry compares all lines with all others, and a layer may
+# have as many lines as characters.
+_MAX_LINES: Final = 3_000
 
 
 def order_layer(lines: Sequence[TextLine], block_numbers: Sequence[int]) -> TextLayer:
@@ -42,7 +45,7 @@ def order_layer(lines: Sequence[TextLine], block_numbers: Sequence[int]) -> Text
     """
     if not lines:
         return TextLayer()
-    if len(lines) >= _MIN_LINES and (better := _blocks_by_geometry(lines)):
+    if _MIN_LINES <= len(lines) <= _MAX_LINES and (better := _blocks_by_geometry(lines)):
         return _layer(lines, better)
     blocks: list[list[int]] = []
     for position, number in enumerate(block_numbers):

@@ -53,6 +53,11 @@ _TEXT_FLAGS: Final = mupdf.FZ_STEXT_PRESERVE_WHITESPACE | mupdf.FZ_STEXT_MEDIABO
 # Ink needs no more, however large the page.
 _MAX_INK_PIXELS: Final = 8_000_000
 _REFERENCE: Final = re.compile(r"(\d+) \d+ R")
+# MuPDF's warning where a JPEG's data end before its pixels do; one without its end marker alone
+# has none. The last bytes are a few blocks, more is a strip of the page.
+_JPEG_ENDS_EARLY: Final = "premature end of file in jpeg"
+_STRIP_SHARE: Final = 0.02
+_MISSING_GRAY: Final = 128
 _NO_LAYER: Final = TextLayer()
 _NOWHERE: Final = Box(0, 0, 0, 0)
 
@@ -128,14 +133,14 @@ class PdfSource:
         than there are, the number stays: those that are missing have to be seen as failed pages.
         What is no tree (a branch in two places) is left to MuPDF, which reads it by the counts.
         """
-        with suppress(*_MUPDF_ERRORS):
+        with suppress(*_MUPDF_ERRORS), _shortage_raised():
             _, root = self._document.xref_get_key(self._document.pdf_catalog(), "Pages")
             root_xref = int(root.split()[0])
             tree = walk_page_tree(root_xref, self._tree_node)
             if tree.is_counted_right or not tree.pages:
                 return
             page_count = len(tree.pages)
-            with suppress(*_MUPDF_ERRORS):
+            with suppress(*_MUPDF_ERRORS), _shortage_raised():
                 page_count = max(page_count, int(self._document.page_count))
             kids = " ".join(f"{xref} 0 R" for xref in tree.pages)
             self._document.xref_set_key(root_xref, "Kids", f"[{kids}]")
@@ -149,6 +154,8 @@ class PdfSource:
             if not (kids or kind == "/Pages"):
                 return None
             count = self._value(xref, "Count")
+        except mupdf.FzErrorSystem:
+            raise  # a tree that is read in part would have another number of pages each time
         except _MUPDF_ERRORS:
             return None  # a page that is not there fails when its turn comes
         if "<<" in kids:
@@ -183,7 +190,7 @@ class PdfSource:
             MemoryError: MuPDF could not allocate.
         """
         started = time.perf_counter()
-        with _translated(page_index):
+        with _translated():
             page = self._load(page_index)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
             frame = _frame(page, page_dpi)
@@ -297,7 +304,21 @@ class PdfSource:
 
 
 @contextmanager
-def _translated(page_index: int) -> Iterator[None]:
+def _shortage_raised() -> Iterator[None]:
+    """Raise MuPDF's shortage of memory as Python's, and leave other errors alone.
+
+    Raises:
+        MemoryError: MuPDF could not allocate.
+    """
+    try:
+        yield
+    except mupdf.FzErrorSystem as error:
+        # Once a file is open, what fails in the system is an allocation.
+        raise MemoryError("MuPDF could not allocate") from error
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
     """Raise what MuPDF raises as ours, and leave nothing of the page behind.
 
     Raises:
@@ -305,10 +326,8 @@ def _translated(page_index: int) -> Iterator[None]:
         MemoryError: MuPDF could not allocate.
     """
     try:
-        yield
-    except mupdf.FzErrorSystem as error:
-        # Once a file is open, what fails in the system is an allocation.
-        raise MemoryError(f"MuPDF could not allocate for page index {page_index}") from error
+        with _shortage_raised():
+            yield
     except _MUPDF_ERRORS as error:
         raise DamagedPageError("The page is damaged and cannot be rendered.") from error
     finally:
@@ -321,19 +340,41 @@ def _draw(page: pymupdf.Page, dpi: float, colorspace: pymupdf.Colorspace) -> NDA
     """Return the page as (H, W, channels) uint8.
 
     Raises:
-        DamagedPageError: what the page consists of cannot be decoded.
+        DamagedPageError: what the page consists of cannot be decoded, or a part of it is missing.
     """
     complaints: list[str] = []
+    warnings: list[str] = []
+    # A warning that is like the last one is only counted, so an earlier page's has to go.
+    mupdf.fz_flush_warnings()
     mupdf.fz_set_error_callback(complaints.append)
+    mupdf.fz_set_warning_callback(warnings.append)
     try:
         pixmap = page.get_pixmap(matrix=_zoom(dpi), colorspace=colorspace, alpha=False)
-        if complaints and not draws_text([(kind, _NOWHERE) for kind, *_ in page.get_bboxlog()]):
-            raise DamagedPageError("What this page consists of is damaged and cannot be drawn.")
     finally:
         mupdf.fz_set_error_callback(_ignore)
+        mupdf.fz_set_warning_callback(_ignore)
     rows = np.frombuffer(pixmap.samples_mv, np.uint8).reshape(pixmap.h, pixmap.stride)
     # A copy, since MuPDF frees the samples together with the pixmap.
-    return rows[:, : pixmap.w * pixmap.n].reshape(pixmap.h, pixmap.w, pixmap.n).copy()
+    pixels = rows[:, : pixmap.w * pixmap.n].reshape(pixmap.h, pixmap.w, pixmap.n).copy()
+    is_cut_off = any(_JPEG_ENDS_EARLY in warning for warning in warnings)
+    is_lost = bool(complaints) or (is_cut_off and _has_missing_strip(pixels))
+    if is_lost and not draws_text([(kind, _NOWHERE) for kind, *_ in page.get_bboxlog()]):
+        raise DamagedPageError("What this page consists of is damaged and cannot be drawn whole.")
+    return pixels
+
+
+def _has_missing_strip(pixels: NDArray[np.uint8]) -> bool:
+    """Whether a strip along one side has the gray that stands for blocks without data.
+
+    Args:
+        pixels: (H, W, channels) uint8.
+    """
+    for turns in range(4):
+        side = np.rot90(pixels, turns)
+        strip = side[: math.ceil(_STRIP_SHARE * len(side))].astype(np.int16)
+        if np.abs(strip - _MISSING_GRAY).max() <= 1:
+            return True
+    return False
 
 
 def _structured_text(page: pymupdf.Page) -> pymupdf.TextPage:

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -26,6 +27,8 @@ _TAGS_READ: Final = frozenset({
 # Entries stand in the order of their tags, these are of the lowest, and each is 12 or 20 bytes.
 _ENTRIES_READ: Final = 32
 _VALUE_FORMATS: Final = {3: "H", 4: "I", 16: "Q"}
+# How much a copy's shape may be off: makers of thumbnails round.
+_SHAPE_TOLERANCE: Final = 0.02
 # Pyramids keep some ten smaller copies of a picture.
 _FRAMES_PER_PAGE: Final = 16
 
@@ -67,23 +70,31 @@ class _Frame:
         )
 
     @property
+    def is_full(self) -> bool:
+        return not (self.is_reduced or self.is_mask)
+
+    @property
     def is_mask(self) -> bool:
         return bool(
             self.tags.get(_NEW_SUBFILE_TYPE, 0) & _MASK_BIT
             and self.tags.get(_PHOTOMETRIC) == _MASK_PHOTOMETRIC
         )
 
-    def pixel_count(self) -> int:
-        return self.tags.get(_WIDTH, 0) * self.tags.get(_HEIGHT, 0)
-
-    def belongs_to(self, largest: "_Frame") -> bool:
-        """Tell whether it is no page of its own, in a file with this largest page."""
-        return self.is_mask or (
-            self.is_reduced
-            and all(
-                self.tags.get(side, 0) < largest.tags.get(side, 0) for side in (_WIDTH, _HEIGHT)
-            )
+    def is_copy_of(self, other: "_Frame") -> bool:
+        """Tell whether it is, as it says, another frame made smaller: one of the same shape."""
+        width, height = self.size_px
+        full_width, full_height = other.size_px
+        # Sides were rounded to whole pixels.
+        tolerance = max(full_width, full_height, _SHAPE_TOLERANCE * full_width * height)
+        return (
+            width < full_width
+            and height < full_height
+            and abs(full_width * height - width * full_height) <= tolerance
         )
+
+    @property
+    def size_px(self) -> tuple[int, int]:
+        return self.tags.get(_WIDTH, 0), self.tags.get(_HEIGHT, 0)
 
 
 class FrameFile(io.FileIO):
@@ -146,13 +157,28 @@ def page_offsets(stream: BinaryIO, *, max_pages: int) -> list[int]:
                 frames.append(_Frame(offset))
             break
         frames.append(_Frame(offset, _read_tags(stream, entries, layout)))
-        page_count += not (frames[-1].is_reduced or frames[-1].is_mask)
+        page_count += frames[-1].is_full
         link_at = offset + struct.calcsize(layout.count_format) + entries * layout.entry_bytes
-    full = [frame for frame in frames if not (frame.is_reduced or frame.is_mask)]
-    if not full or len(frames) > max_pages * _FRAMES_PER_PAGE:
-        return [frame.offset for frame in frames]
-    largest = max(full, key=_Frame.pixel_count)
-    return [frame.offset for frame in frames if not frame.belongs_to(largest)]
+    if len(frames) <= max_pages * _FRAMES_PER_PAGE and any(frame.is_full for frame in frames):
+        frames = _pages_among(frames)
+    return [frame.offset for frame in frames]
+
+
+def _pages_among(frames: Sequence[_Frame]) -> list[_Frame]:
+    """Leave out masks, and smaller copies of the nearest full frame before or after them."""
+    following: list[_Frame | None] = []
+    nearest: _Frame | None = None
+    for frame in reversed(frames):
+        nearest = frame if frame.is_full else nearest
+        following.append(nearest)
+    pages: list[_Frame] = []
+    nearest = None
+    for frame, after in zip(frames, reversed(following), strict=True):
+        nearest = frame if frame.is_full else nearest
+        originals = [each for each in (nearest, after) if each is not None]
+        if frame.is_full or not (frame.is_mask or any(map(frame.is_copy_of, originals))):
+            pages.append(frame)
+    return pages
 
 
 def _layout_of(head: bytes) -> _Layout:

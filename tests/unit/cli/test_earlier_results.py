@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -24,7 +25,9 @@ def result(scan: Path, tmp_path: Path) -> Path:
     """The result of the scan, as a run writes it."""
     header = DocumentTotals().header(
         document_id="1",
-        source=DocumentSource(scan.name, "0" * 64, "image/tiff", 10),
+        source=DocumentSource(
+            scan.name, hashlib.sha256(scan.read_bytes()).hexdigest(), "image/tiff", 10
+        ),
         model_version="m",
         options={},
     )
@@ -53,6 +56,14 @@ def test_a_file_without_a_result_is_not_done(scan: Path, tmp_path: Path) -> None
 def test_a_file_that_was_changed_since_is_not_done(scan: Path, result: Path) -> None:
     after = result.stat().st_mtime_ns + 1
     os.utime(scan, ns=(after, after))
+
+    assert not is_done(scan, result, output_format="json")
+
+
+def test_another_file_of_the_same_name_and_size_is_not_done(scan: Path, result: Path) -> None:
+    before = scan.stat()
+    scan.write_bytes(b"1" * before.st_size)
+    os.utime(scan, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     assert not is_done(scan, result, output_format="json")
 

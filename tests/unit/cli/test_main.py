@@ -202,4 +202,4 @@ def test_a_stack_without_models_does_not_start(
 
     assert result.exit_code == 1
     assert "pagefleet models fetch" in result.stderr
-    assert not (tmp_path / "stack").exists()
+    assert not (tmp_path / "stack" / "postgres").exists()

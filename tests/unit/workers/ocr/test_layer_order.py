@@ -63,6 +63,13 @@ def test_a_file_in_no_order_is_put_in_order() -> None:
     assert texts(order_layer(shuffled, list(range(30)))) == [each.text for each in lines]
 
 
+def test_a_layer_of_too_many_lines_keeps_the_order_of_the_file() -> None:
+    lines = column("line", 0, 3_001)
+    shuffled = [lines[position] for position in np.random.default_rng(5).permutation(3_001)]
+
+    assert texts(order_layer(shuffled, list(range(3_001)))) == [each.text for each in shuffled]
+
+
 def test_a_form_in_no_order_is_put_in_rows() -> None:
     rows = [
         cell

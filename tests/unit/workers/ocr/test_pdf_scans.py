@@ -259,9 +259,28 @@ def test_a_scan_that_is_no_jpeg_is_damaged(tmp_path: Path, mode: Mode) -> None:
         first_page(tmp_path, scan_pdf(b"\xff\xd8no picture"), mode=mode)
 
 
-def test_a_scan_that_was_cut_off_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize("mode", ["ocr", "auto"])
+def test_a_scan_that_was_cut_off_in_the_middle_is_damaged(
+    tmp_path: Path, mode: Mode, rotate: int
+) -> None:
     jpeg = jpeg_of(scan_pixels())
-    content = scan_pdf(jpeg[: len(jpeg) // 2])
+    content = scan_pdf(jpeg[: len(jpeg) // 2], page=b"/Rotate %d" % rotate)
+
+    with pytest.raises(DamagedPageError, match="drawn whole"):
+        first_page(tmp_path, content, mode=mode)
+
+
+def test_a_cut_off_scan_that_is_too_fine_to_be_taken_out_is_damaged(tmp_path: Path) -> None:
+    jpeg = jpeg_of(scan_pixels())
+
+    with pytest.raises(DamagedPageError, match="drawn whole"):
+        first_page(tmp_path, scan_pdf(jpeg[: len(jpeg) // 2]), dpi=OWN_DPI / 1.5)
+
+
+@pytest.mark.parametrize("missing_bytes", [2, 8])
+def test_a_scan_that_lacks_its_last_bytes_is_drawn(tmp_path: Path, missing_bytes: int) -> None:
+    content = scan_pdf(jpeg_of(scan_pixels())[:-missing_bytes])
 
     assert_rendered(first_page(tmp_path, content), content)
 

@@ -77,6 +77,8 @@ def test_what_belongs_to_another_frame_is_no_page(order: str, other: dict[int, i
         (PAGE, {254: 1, **PAGE}),
         (PAGE, {254: 2, 256: 165, 257: 234}),
         (PAGE, {254: 4, 262: 1, **PAGE}),
+        (PAGE, {254: 1, 256: 1000, 257: 900}),
+        (PAGE, {256: 400, 257: 300}, {254: 1, 256: 165, 257: 234}),
     ],
     ids=[
         "nothing but thumbnails",
@@ -84,6 +86,8 @@ def test_what_belongs_to_another_frame_is_no_page(order: str, other: dict[int, i
         "a copy as large as the page",
         "a small page of several",
         "a mask that is a picture",
+        "a smaller page of another shape",
+        "a copy of a page that is not beside it",
     ],
 )
 def test_what_stands_for_nothing_else_is_a_page(frames: tuple[dict[int, int], ...]) -> None:
