@@ -53,12 +53,24 @@ _REFERENCE: Final = Arithmetic("onnxruntime", "fp32")
 
 @dataclass(frozen=True, slots=True)
 class EngineModels:
-    """The models, ready to run; ``arithmetic`` is None for sessions that somebody brought."""
+    """The models, ready to run.
+
+    Attributes:
+        detector: on its session.
+        recognizer: likewise.
+        orientation: of pages, None to leave them as they are.
+        cache: of the recognizer.
+        watchdog: over every run of these.
+        shrinkable: sessions among them that can give memory back.
+        arithmetic: None for sessions that somebody brought.
+    """
 
     detector: Detector
     recognizer: Recognizer
     orientation: Session | None
     cache: CropCache
+    watchdog: Watchdog
+    shrinkable: tuple[ShrinkableSession, ...]
     arithmetic: Arithmetic | None
 
 
@@ -128,6 +140,8 @@ def brought_models(
         ),
         orientation=None if orientation is None else WatchedSession(orientation, watchdog),
         cache=cache,
+        watchdog=watchdog,
+        shrinkable=tuple(each for each in sessions if isinstance(each, ShrinkableSession)),
         arithmetic=None,
     )
 

@@ -8,7 +8,7 @@ be loaded again leaves the process useless, and ends it.
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from workers.ocr.errors import (
 from workers.ocr.inference import Session
 
 
+@runtime_checkable
 class ShrinkableSession(Session, Protocol):
     """A session whose memory can be given back while it stays loaded."""
 
@@ -56,6 +57,10 @@ class LadderSession:
             if len(pixels) > 1:
                 raise
         return self._run_again(session, pixels, widths_px)
+
+    def shrink(self) -> None:
+        """Give back memory that is kept for later runs; errors of the session pass through."""
+        self._current().shrink()
 
     def _run_again(
         self,

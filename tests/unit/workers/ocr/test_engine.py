@@ -449,6 +449,33 @@ def test_a_context_poisoned_by_a_low_page_ends_the_run() -> None:
         list(engine(poisoned(InkDetector()), SureReader()).read_pages([low_page("B")]))
 
 
+class ShrinkingReader(InkReader):
+    """Counts how often it is asked to give memory back, and cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shrink_count = 0
+
+    def shrink(self) -> None:
+        self.shrink_count += 1
+        raise InferenceError("no")
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", 3), ("cuda", 0)])
+def test_memory_is_given_back_now_and_then_on_a_cpu(device: str, expected: int) -> None:
+    reader = ShrinkingReader()
+    ocr = engine(reader=reader, device=device)
+
+    outcomes = [
+        outcome
+        for first in range(0, 200, 10)
+        for outcome in ocr.read_pages([page_of("A", page_index=first + i) for i in range(10)])
+    ]
+
+    assert all(isinstance(outcome, PageResult) for outcome in outcomes)
+    assert reader.shrink_count == expected
+
+
 def test_warming_up_runs_both_models() -> None:
     detector, reader = InkDetector(), InkReader()
 
