@@ -12,10 +12,10 @@ import structlog
 from celery import signals
 
 _LEVELS = logging.getLevelNamesMapping()
-# User and password of an address, up to the last @ before its path, as some passwords hold one; and
-# what makes an address presigned. Our own lines name neither; an exception of a library, with its
-# traceback, may.
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s\"]*:[^/\s\"]*(?=@)")
+# User and password, or token, of an address, up to the last @ before its path, as some passwords
+# hold one; and what makes an address presigned. Our own lines name neither; an exception of a
+# library, with its traceback, may.
+_CREDENTIALS = re.compile(r"(?<=://)(?:[^/\s\"]*:[^/\s\"]*|[^/?#\s\"]+)(?=@)")
 _SIGNATURE = re.compile(
     r"(?<=Signature=)[^&\s\"]+|(?<=Security-Token=)[^&\s\"]+|(?<=password=)[^&\s\"]+"
 )

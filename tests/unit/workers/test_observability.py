@@ -44,7 +44,11 @@ def test_a_password_may_hold_an_at_sign(log: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(
     "address",
-    ["https://h/k?X-Amz-Security-Token={}&a=b", "postgresql://h/d?user=u&password={}&a=b"],
+    [
+        "https://{}@h/k",
+        "https://h/k?X-Amz-Security-Token={}&a=b",
+        "postgresql://h/d?user=u&password={}&a=b",
+    ],
 )
 def test_a_secret_behind_an_address_is_left_out(
     log: pytest.CaptureFixture[str], address: str
