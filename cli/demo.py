@@ -92,6 +92,7 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
     from cli.stack.stack import project_plan, run_stack
     from cli.stop_signals import stop_on_signals
 
+    require_models()
     visitors: list[_Visitor] = []
     with stack_errors(), stop_on_signals() as stop:
 
@@ -105,7 +106,6 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
             report=lambda line: notices().print(line, markup=False),
             stop=stop,
             ready=visit,
-            check=require_models,
         )
     if not visitors:
         return []

@@ -97,15 +97,14 @@ class SeaweedFS(ChildServer):
 
     def _is_ready(self) -> bool:
         # Refusing a stranger is the proof that it is up and that our account file was read.
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=_READY_TIMEOUT_S)
-        try:
-            connection.request("GET", "/")
-            answer = connection.getresponse()
-            return answer.status == http.client.FORBIDDEN and b"AccessDenied" in answer.read()
-        except (OSError, http.client.HTTPException):
+        status, body = _get(self.port, "/")
+        if status != http.client.FORBIDDEN or b"AccessDenied" not in body:
             return False
-        finally:
-            connection.close()
+        # Until the volume server has told the master what it holds, all reads fail.
+        status, body = _get(self.ports[_PORT_OPTIONS.index("master.port")], "/dir/status")
+        return status == http.client.OK and _has_volumes(
+            body, expects_some=any((self._folder / "data").glob("*.dat"))
+        )
 
     def stop(self, grace_s: float = 10.0) -> None:
         super().stop(grace_s)
@@ -125,6 +124,34 @@ class SeaweedFS(ChildServer):
 
     def _config_file(self) -> Path:
         return self._folder / "s3.json"
+
+
+def _get(port: int, path: str) -> tuple[int, bytes]:
+    """Return status and body of an answer, 0 and nothing where there is none."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_READY_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    except (OSError, http.client.HTTPException):
+        return 0, b""
+    finally:
+        connection.close()
+
+
+def _has_volumes(status: bytes, *, expects_some: bool) -> bool:
+    """Tell from the master's status whether a volume server is there, with its volumes if any."""
+    try:
+        centers = json.loads(status)["Topology"]["DataCenters"] or []
+        nodes = [
+            node
+            for center in centers
+            for rack in center["Racks"] or []
+            for node in rack["DataNodes"] or []
+        ]
+        return any(node["Volumes"] or not expects_some for node in nodes)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _sockets_of(port: int) -> list[Path]:
