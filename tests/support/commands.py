@@ -1,9 +1,12 @@
 """The command line in a process of its own, as a user runs it."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,31 +48,43 @@ class MeasuredRun:
     peak_mib: float
 
 
+# Linux counts the memory of whoever starts a program to the program's own peak: the tests' process
+# may hold gigabytes, this one holds nothing.
+_MEASURING = """
+import json, resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as figures:
+    json.dump([code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024], figures)
+"""
+
+
 def measure_pagefleet(*arguments: str | Path, work_dir: Path, **environment: str) -> MeasuredRun:
     """Run ``pagefleet`` in a folder to its end, and see how much memory it had at most."""
-    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+    with (
+        tempfile.NamedTemporaryFile("r") as figures,
+        tempfile.TemporaryFile("w+") as stdout,
+        tempfile.TemporaryFile("w+") as stderr,
+    ):
+        program = [sys.executable, "-m", "cli", *map(str, arguments)]
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "cli", *map(str, arguments)],
+            [sys.executable, "-c", _MEASURING, figures.name, *program],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
             cwd=work_dir,
             env={**_inherited(), "PYTHONPATH": str(ROOT), **environment},
+            start_new_session=True,
         )
         try:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            process.wait()
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # all has ended
+                os.killpg(process.pid, signal.SIGKILL)
         stdout.seek(0)
         stderr.seek(0)
-        return MeasuredRun(
-            process.returncode,
-            stdout.read(),
-            stderr.read(),
-            cpu_s=usage.ru_utime + usage.ru_stime,
-            peak_mib=usage.ru_maxrss / 1024,
-        )
+        code, cpu_s, peak_mib = json.load(figures)
+        return MeasuredRun(code, stdout.read(), stderr.read(), cpu_s=cpu_s, peak_mib=peak_mib)
 
 
 def _inherited() -> dict[str, str]:
