@@ -26,7 +26,8 @@ def draw_ocr(result: dict[str, Any], target: Path) -> None:
         axes.bar_label(bars, fmt=label)
         axes.margins(y=0.1)
         axes.set_title(title)
-        axes.tick_params(axis="x", rotation=30)
+        for name in axes.get_xticklabels():
+            name.set(rotation=30, ha="right", rotation_mode="anchor")
     languages = sorted(contenders[0]["by_language"])
     width = _BAR_WIDTH / len(names)
     for position, each in enumerate(contenders):
@@ -36,8 +37,8 @@ def draw_ocr(result: dict[str, Any], target: Path) -> None:
     middle = width * (len(names) - 1) / 2
     f1.set_xticks([index + middle for index in range(len(languages))], languages)
     f1.set_title("F1 by language")
-    f1.set_ylim(0, 1.25)  # room for the legend
-    f1.legend(loc="upper right", fontsize="small", ncols=len(names))
+    f1.set_ylim(0, 1)
+    f1.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), fontsize="small", ncols=3)
     figure.suptitle(result["title"])
     figure.savefig(target, dpi=110)
 
