@@ -232,6 +232,7 @@ def start_recognizing(
             "dispatch_after": None,  # the chunks are what somebody has to look at now
         },
     )
+    document = get(session, claim.document_id)
     common = {"document_id": claim.document_id, "generation": claim.generation}
     dispatch_after = session.scalar(select(func.now() + timedelta(seconds=dispatch_after_s)))
     session.bulk_insert_mappings(
@@ -246,6 +247,9 @@ def start_recognizing(
         [
             {
                 **common,
+                "tenant": document.tenant,
+                "lane": document.lane,
+                "priority": document.priority,
                 "id": chunk.id,
                 "page_start": chunk.page_start,
                 "page_stop": chunk.page_stop,

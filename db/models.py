@@ -6,7 +6,7 @@ token of the work that a claim starts; ``excused`` counts those claims that fail
 fault of the work, so that an outage of an hour does not use up the attempts of a document.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -14,19 +14,22 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
+    Computed,
+    Date,
     DateTime,
     ForeignKey,
     Index,
     MetaData,
     Text,
     UniqueConstraint,
+    false,
     func,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from db.states import BatchState, ChunkState, DocumentState, PageState
+from db.states import BatchState, ChunkState, DocumentState, PageState, Priority
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -54,9 +57,16 @@ def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
 
 
 def _outbox_index(table: str) -> Index:
-    """Index only the rows that somebody has to look at: final rows, by far the most, stay out."""
+    """Index only the rows that somebody has to look at: final rows, by far the most, stay out.
+
+    Its order lets the sweep go from lane to lane without reading what waits in them. A lane is
+    what shares a tenant's turns fairly: one batch, or all documents that belong to none.
+    """
     return Index(
-        f"ix_{table}_dispatch_after",
+        f"ix_{table}_due",
+        "priority",
+        "tenant",
+        "lane",
         "dispatch_after",
         postgresql_where=text("dispatch_after IS NOT NULL"),
     )
@@ -83,10 +93,18 @@ class Document(Model):
     __tablename__ = "documents"
     __table_args__ = (
         _one_of("state", DocumentState),
-        CheckConstraint("priority IN ('interactive', 'bulk')", name="priority_known"),
+        _one_of("priority", Priority),
         UniqueConstraint("tenant", "idempotency_key"),
         Index("ix_documents_tenant_id", "tenant", "id"),
         Index("ix_documents_batch_id_id", "batch_id", "id"),
+        # What waits and runs, counted from the index alone.
+        Index(
+            "ix_documents_open",
+            "tenant",
+            "key_id",
+            postgresql_include=["page_estimate", "pixel_estimate"],
+            postgresql_where=text("state IN ('queued', 'splitting', 'recognizing', 'assembling')"),
+        ),
         _outbox_index("documents"),
     )
 
@@ -100,8 +118,16 @@ class Document(Model):
     options: Mapped[dict[str, Any]]
     options_hash: Mapped[str]
     batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), default=None)
+    lane: Mapped[str] = mapped_column(
+        Computed("coalesce((batch_id)::text, ''::text)", persisted=True), init=False
+    )
     priority: Mapped[str] = mapped_column(default="interactive")
     idempotency_key: Mapped[str | None] = mapped_column(default=None)
+    # Of the API key that sent it, for quotas; the key's row may be gone.
+    key_id: Mapped[str | None] = mapped_column(default=None)
+    # For admission: guessed from type and size when it is accepted, counted by its split.
+    page_estimate: Mapped[int] = mapped_column(default=1, server_default=text("1"))
+    pixel_estimate: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))
 
     state: Mapped[str] = mapped_column(default=DocumentState.QUEUED)
     generation: Mapped[int] = mapped_column(default=1)
@@ -111,6 +137,9 @@ class Document(Model):
     dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
     lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
     worker: Mapped[str | None] = mapped_column(default=None)
+
+    # Whether all chunks of this generation were sent as a chord, whose body calls the assembly.
+    by_chord: Mapped[bool] = mapped_column(default=False, server_default=false())
 
     page_count: Mapped[int | None] = mapped_column(default=None)
     pages_ok: Mapped[int] = mapped_column(default=0)
@@ -137,13 +166,17 @@ class Chunk(Model):
     __table_args__ = (
         _one_of("state", ChunkState),
         CheckConstraint("page_start >= 0 AND page_stop > page_start", name="page_range"),
-        UniqueConstraint("document_id", "generation", "page_start"),
+        UniqueConstraint("document_id", "generation", "page_start", "page_stop"),
         _outbox_index("chunks"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
     generation: Mapped[int]
+    # The document's, so that the sweep shares fairly without looking at documents.
+    tenant: Mapped[str]
+    lane: Mapped[str]
+    priority: Mapped[str]
     page_start: Mapped[int]
     page_stop: Mapped[int]
     state: Mapped[str] = mapped_column(default=ChunkState.QUEUED)
@@ -153,7 +186,10 @@ class Chunk(Model):
     dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
     lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
     worker: Mapped[str | None] = mapped_column(default=None)
+    # A single page, tried alone because its chunk could not be finished.
+    is_isolated: Mapped[bool] = mapped_column(default=False, server_default=false())
     result_key: Mapped[str | None] = mapped_column(default=None)
+    # Of the last attempt that failed; of the chunk, when it has failed.
     error_code: Mapped[str | None] = mapped_column(default=None)
 
 
@@ -187,7 +223,10 @@ class Page(Model):
 
 
 class ApiKey(Model):
-    """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept."""
+    """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept.
+
+    A quota of NULL is none: the limits of the whole system hold for every key.
+    """
 
     __tablename__ = "api_keys"
 
@@ -198,3 +237,31 @@ class ApiKey(Model):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
     expires_at: Mapped[datetime | None] = mapped_column(default=None)
     revoked_at: Mapped[datetime | None] = mapped_column(default=None)
+    max_open_pages: Mapped[int | None] = mapped_column(default=None)
+    max_pages_per_day: Mapped[int | None] = mapped_column(default=None)
+
+
+class KeyUsage(Model):
+    """Pages that a key has sent on one day (UTC)."""
+
+    __tablename__ = "key_usage"
+
+    key_id: Mapped[str] = mapped_column(
+        ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True
+    )
+    day: Mapped[date] = mapped_column(Date, primary_key=True)
+    pages: Mapped[int] = mapped_column(BigInteger, default=0)
+    documents: Mapped[int] = mapped_column(BigInteger, default=0)
+
+
+class Upload(Model):
+    """Bytes that are on their way into storage; what stays longer than it may belongs to nobody.
+
+    Written before the first byte and gone in the transaction that adds the document.
+    """
+
+    __tablename__ = "uploads"
+    __table_args__ = (Index("ix_uploads_expires_at", "expires_at"),)
+
+    document_id: Mapped[UUID] = mapped_column(primary_key=True)
+    expires_at: Mapped[datetime]

@@ -14,7 +14,11 @@ class BatchState(StrEnum):
 
 
 class DocumentState(StrEnum):
-    """The way of a document; the last four are final."""
+    """The way of a document: four states of work, four final ones, and the way out.
+
+    A final document may start over (``retry``) or be deleted. ``deleting`` hides it from everybody
+    until its objects are gone and its row with them.
+    """
 
     QUEUED = "queued"
     SPLITTING = "splitting"
@@ -24,6 +28,7 @@ class DocumentState(StrEnum):
     PARTLY_SUCCEEDED = "partly_succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    DELETING = "deleting"
 
 
 class Priority(StrEnum):
@@ -34,12 +39,17 @@ class Priority(StrEnum):
 
 
 class ChunkState(StrEnum):
-    """``running`` goes back to ``queued`` when its work is put back."""
+    """``running`` goes back to ``queued`` when its work is put back.
+
+    ``isolated``: nobody could finish it, and each of its pages is a chunk of its own now.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    ISOLATED = "isolated"
+    CANCELLED = "cancelled"
 
 
 class PageState(StrEnum):
@@ -54,11 +64,14 @@ class PageState(StrEnum):
 _D = DocumentState
 _C = ChunkState
 
+# A retry starts over: from the pages, or from the split where there are none.
+_FROM_FINAL = frozenset({_D.QUEUED, _D.RECOGNIZING, _D.DELETING})
+
 DOCUMENT_MOVES: Mapping[DocumentState, frozenset[DocumentState]] = {
-    _D.QUEUED: frozenset({_D.SPLITTING, _D.FAILED, _D.CANCELLED}),
+    _D.QUEUED: frozenset({_D.SPLITTING, _D.FAILED, _D.CANCELLED, _D.DELETING}),
     # Back to queued: the split is put back after a passing fault.
-    _D.SPLITTING: frozenset({_D.QUEUED, _D.RECOGNIZING, _D.FAILED, _D.CANCELLED}),
-    _D.RECOGNIZING: frozenset({_D.ASSEMBLING, _D.FAILED, _D.CANCELLED}),
+    _D.SPLITTING: frozenset({_D.QUEUED, _D.RECOGNIZING, _D.FAILED, _D.CANCELLED, _D.DELETING}),
+    _D.RECOGNIZING: frozenset({_D.ASSEMBLING, _D.FAILED, _D.CANCELLED, _D.DELETING}),
     # Back to recognizing: the assembly is put back after a passing fault.
     _D.ASSEMBLING: frozenset({
         _D.RECOGNIZING,
@@ -66,21 +79,26 @@ DOCUMENT_MOVES: Mapping[DocumentState, frozenset[DocumentState]] = {
         _D.PARTLY_SUCCEEDED,
         _D.FAILED,
         _D.CANCELLED,
+        _D.DELETING,
     }),
-    _D.SUCCEEDED: frozenset(),
-    _D.PARTLY_SUCCEEDED: frozenset(),
-    _D.FAILED: frozenset(),
-    _D.CANCELLED: frozenset(),
+    _D.SUCCEEDED: _FROM_FINAL,
+    _D.PARTLY_SUCCEEDED: _FROM_FINAL,
+    _D.FAILED: _FROM_FINAL,
+    _D.CANCELLED: _FROM_FINAL,
+    _D.DELETING: frozenset(),
 }
 
 CHUNK_MOVES: Mapping[ChunkState, frozenset[ChunkState]] = {
-    _C.QUEUED: frozenset({_C.RUNNING, _C.FAILED}),
-    _C.RUNNING: frozenset({_C.QUEUED, _C.SUCCEEDED, _C.FAILED}),
+    _C.QUEUED: frozenset({_C.RUNNING, _C.FAILED, _C.ISOLATED, _C.CANCELLED}),
+    _C.RUNNING: frozenset({_C.QUEUED, _C.SUCCEEDED, _C.FAILED, _C.ISOLATED, _C.CANCELLED}),
     _C.SUCCEEDED: frozenset(),
     _C.FAILED: frozenset(),
+    _C.ISOLATED: frozenset(),
+    _C.CANCELLED: frozenset(),
 }
 
-FINAL_DOCUMENT_STATES = frozenset(state for state, moves in DOCUMENT_MOVES.items() if not moves)
+FINAL_DOCUMENT_STATES = frozenset({_D.SUCCEEDED, _D.PARTLY_SUCCEEDED, _D.FAILED, _D.CANCELLED})
+OPEN_DOCUMENT_STATES = frozenset({_D.QUEUED, _D.SPLITTING, _D.RECOGNIZING, _D.ASSEMBLING})
 OPEN_CHUNK_STATES = frozenset(state for state, moves in CHUNK_MOVES.items() if moves)
 
 

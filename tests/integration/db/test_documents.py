@@ -172,7 +172,9 @@ def test_a_finished_document_is_nobodys_business_any_more(database: Database) ->
 
 def test_a_move_that_does_not_exist_is_a_mistake(database: Database) -> None:
     with database.transaction() as session, pytest.raises(ValueError, match="is not a move"):
-        documents.move(session, new_id(), source=DocumentState.FAILED, target=DocumentState.QUEUED)
+        documents.move(
+            session, new_id(), source=DocumentState.FAILED, target=DocumentState.SPLITTING
+        )
 
 
 def test_another_tenants_document_is_not_found(database: Database) -> None:

@@ -35,9 +35,26 @@ def test_a_chunk_is_open_while_it_waits_or_runs() -> None:
 
 
 @given(source=st.sampled_from(sorted(FINAL_DOCUMENT_STATES)), target=st.sampled_from(DocumentState))
-def test_a_final_document_moves_nowhere(source: DocumentState, target: DocumentState) -> None:
-    with pytest.raises(ValueError, match="is not a move"):
+def test_a_final_document_starts_over_or_goes_and_does_nothing_else(
+    source: DocumentState, target: DocumentState
+) -> None:
+    if target in {DocumentState.QUEUED, DocumentState.RECOGNIZING, DocumentState.DELETING}:
         require_document_move(source, target)
+    else:
+        with pytest.raises(ValueError, match="is not a move"):
+            require_document_move(source, target)
+
+
+@given(target=st.sampled_from(DocumentState))
+def test_a_document_that_is_being_deleted_does_not_come_back(target: DocumentState) -> None:
+    with pytest.raises(ValueError, match="is not a move"):
+        require_document_move(DocumentState.DELETING, target)
+
+
+@given(source=st.sampled_from(DocumentState))
+def test_every_other_document_can_be_deleted(source: DocumentState) -> None:
+    if source is not DocumentState.DELETING:
+        require_document_move(source, DocumentState.DELETING)
 
 
 def test_a_queued_document_may_be_split() -> None:
@@ -50,4 +67,4 @@ def test_every_document_state_can_reach_an_end(state: DocumentState) -> None:
     for _ in DocumentState:
         reached |= {target for source in reached for target in DOCUMENT_MOVES[source]}
 
-    assert reached & FINAL_DOCUMENT_STATES
+    assert reached & {*FINAL_DOCUMENT_STATES, DocumentState.DELETING}
