@@ -47,8 +47,8 @@ def test_due_work_has_the_priority_of_its_document(database: Database) -> None:
             add_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
             add_recognizing_document(session, chord_grace_s=None, priority=priority)
 
-        documents_due = take(session, Work.SPLIT)
         chunks_due = take(session, Work.RECOGNIZE)
+        documents_due = take(session, Work.SPLIT)
 
     assert {work.priority for work in documents_due} == set(Priority)
     assert sorted(work.priority for work in chunks_due) == ["bulk"] * 2 + ["interactive"] * 2
