@@ -18,7 +18,16 @@ from db.due_rows import Work
 from db.fair_share import Lane, Turns
 from db.states import Priority
 
-__all__ = ["DueWork", "Taken", "Turns", "Work", "put_back_unsent", "take_due", "take_spent"]
+__all__ = [
+    "DueWork",
+    "Taken",
+    "Turns",
+    "Work",
+    "forget_chord",
+    "put_back_unsent",
+    "take_due",
+    "take_spent",
+]
 
 # Rows that are counted in every lane; most lanes get no more turns at a time.
 _FIRST_LOOK = 8
@@ -100,6 +109,25 @@ def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
             """),  # noqa: S608 - the two tables above
             {"ids": [work.id for work in rows], "times": [work.due_since for work in rows]},
         )
+
+
+def forget_chord(session: Session, document_id: UUID, generation: int) -> None:
+    """Make the chunks of a chord that was not sent, or not wholly, due at once, each by itself."""
+    sent_as_chord = {"document_id": document_id, "generation": generation}
+    session.execute(
+        text(
+            "UPDATE documents SET by_chord = false"
+            " WHERE id = :document_id AND generation = :generation"
+        ),
+        sent_as_chord,
+    )
+    session.execute(
+        text(
+            "UPDATE chunks SET deliveries = 0, dispatch_after = now()"
+            " WHERE document_id = :document_id AND generation = :generation AND state = 'queued'"
+        ),
+        sent_as_chord,
+    )
 
 
 def _plan(

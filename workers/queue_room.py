@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 # The longest that a sender needs between asking and having sent, by far.
 RESERVATION_S = 60
 
+# The first write is one that a server without memory refuses: it would let pass what comes later.
 # KEYS: reservations of the queue, what workers hold, then the lists that count.
 # ARGV: most messages, how many are wanted, fewest that are of use, whether what workers hold
 # counts (0 or 1), name of the reservation, seconds until it ends.
 _RESERVE = """
 local now = tonumber(redis.call('TIME')[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 local taken = redis.call('HLEN', KEYS[2]) * ARGV[4]
-for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf')) do
   taken = taken + tonumber(string.match(member, '^%d+'))
 end
 for index = 3, #KEYS do
@@ -46,6 +46,7 @@ if granted < tonumber(ARGV[3]) then
   return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[6], granted .. ':' .. ARGV[5])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
 redis.call('EXPIRE', KEYS[1], ARGV[6])
 return granted
 """

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import structlog
 
-from db import documents
+from db import documents, outbox
 from db.documents import DocumentClaim, PlannedChunk
 from db.engine import Transaction
 from db.ids import new_id
@@ -67,7 +67,7 @@ def split_document(
             # Committed first: a message must not overtake the row it speaks of. Dying here loses
             # the messages, and the sweep sends what is not claimed within the grace.
             if by_chord:
-                _send(claim, chunks, source.priority)
+                _send(claim, chunks, source.priority, transaction)
     return page_count
 
 
@@ -96,7 +96,12 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
         return _Source(claim, document.sha256, Priority(document.priority))
 
 
-def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priority) -> None:
+def _send(
+    claim: DocumentClaim,
+    chunks: Sequence[PlannedChunk],
+    priority: Priority,
+    transaction: Transaction,
+) -> None:
     messages = [
         ChunkMessage(chunk.id, claim.document_id, chunk.page_start, chunk.page_stop)
         for chunk in chunks
@@ -104,4 +109,6 @@ def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priori
     try:
         dispatch.send_chord(claim.document_id, claim.generation, messages, priority=priority)
     except DispatchError:
-        log.warning("chord not sent")
+        log.warning("chord not sent, its chunks are left to the sweep")
+        with transaction() as session:
+            outbox.forget_chord(session, claim.document_id, claim.generation)
