@@ -1,6 +1,7 @@
 """Rounds of the sweep on a real database and a real broker, whose messages a test takes away."""
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -90,6 +91,29 @@ def test_the_queue_stays_short_while_thousands_of_documents_wait(
 
     assert lengths == [LIMIT * 3 // 4] * 10
     assert len(taken) == sum(lengths)
+
+
+def test_sweeps_at_once_fill_the_queue_to_its_limit_and_send_nothing_twice(
+    pipeline: Pipeline, broker: Celery
+) -> None:
+    with pipeline.database.transaction() as session:
+        add_bulk(session, tenant="a", count=200)
+    together = threading.Barrier(3)
+
+    def run() -> None:
+        together.wait(timeout=20)
+        sweep(pipeline)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sweep(pipeline)
+
+    sent = take_all(broker, SPLIT_QUEUE)
+    assert (len(sent), len(set(sent))) == (LIMIT * 3 // 4, LIMIT * 3 // 4)
+    assert rows_due(pipeline, "documents") == 200 - LIMIT * 3 // 4
 
 
 def test_an_interactive_document_is_sent_though_bulk_has_filled_its_part(
