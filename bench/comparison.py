@@ -94,7 +94,7 @@ def compare(
     records = file_records(pages, measurements)
     return {
         "title": f"OCR of {len(pages)} pages: {selection.only}, route {setting.route},"
-        f" profile {setting.profile}",
+        f" text order {setting.text_order}, profile {setting.profile}",
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {**before, "load_after": describe_machine()["load"]},
         "selection": {

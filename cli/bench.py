@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bench.contenders import Setting
     from workers.devices import Wanted as Device
     from workers.ocr.engine_options import EngineChoice
+    from workers.ocr.modes import TextOrder
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this core, beside its peers and over many pages."
@@ -60,6 +61,10 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
     route: Annotated[
         Literal["ocr", "auto"], typer.Option(help="How this core gets at the text.")
     ] = "ocr",
+    text_order: Annotated[
+        Literal["reading", "file"],
+        typer.Option(help="How this core orders what a PDF states, with --route auto."),
+    ] = "reading",
     profile: ProfileOption = "balanced",
     engines: Annotated[
         str,
@@ -102,7 +107,12 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
         chosen = _engines(engines)
         selection = Selection(corpus or default_corpus(), only, files, pages)
         setting = bench_setting(
-            profile=profile, route=route, cores=cores, device=device, slots=slots
+            profile=profile,
+            route=route,
+            cores=cores,
+            device=device,
+            slots=slots,
+            text_order=text_order,
         )
         with _observed() as observer:
             names = [name for name in peers.split(",") if name]
@@ -205,7 +215,13 @@ def _memory_summary(record: dict[str, Any]) -> str:
 
 
 def bench_setting(
-    *, profile: str, route: str, cores: int | None, device: "Device", slots: int = 1
+    *,
+    profile: str,
+    route: str,
+    cores: int | None,
+    device: "Device",
+    slots: int = 1,
+    text_order: "TextOrder" = "reading",
 ) -> "Setting":
     """Return what all programs share, and keep this process and all below it to those cores."""
     from bench.contenders import Setting
@@ -224,6 +240,7 @@ def bench_setting(
         home=settings.home,
         environment=project_environment(),
         slots=slots,
+        text_order=text_order,
     )
 
 
