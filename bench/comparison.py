@@ -136,7 +136,7 @@ def draw(kind: str, figures: Path, target: Path, *, home: Path, observer: Observ
     """Draw a plot with the matplotlib of the benchmark's own environment.
 
     Args:
-        kind: ``ocr`` or ``memory``.
+        kind: ``ocr``, ``memory`` or ``scale``.
         figures: the JSON file.
         target: the PNG file.
         home: where the environment is.

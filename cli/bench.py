@@ -95,7 +95,7 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
     Each peer runs in an environment of its own, made at the first run. Writes ocr.json, ocr.md
     and ocr.png.
     """
-    with _bench_errors():
+    with bench_errors():
         from bench.comparison import Selection, compare, write_result
         from bench.corpus import KINDS
         from bench.report import markdown
@@ -114,7 +114,7 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
             slots=slots,
             text_order=text_order,
         )
-        with _observed() as observer:
+        with observed() as observer:
             names = [name for name in peers.split(",") if name]
             result = compare(selection, setting, names, observer, engines=chosen)
             folder = out or new_folder(setting.home)
@@ -150,13 +150,13 @@ def measure_memory(  # noqa: PLR0913 - each is an option
     Then compares the peak of a long document with that of a short one. Writes memory.json and
     memory.png.
     """
-    with _bench_errors():
+    with bench_errors():
         from bench.comparison import draw
         from bench.memory import Reading, curve_record, length_record, memory_curve
 
         setting = bench_setting(profile=profile, route="ocr", cores=None, device=device)
         reading = Reading(profile, device, setting.environment, seconds)
-        with _observed() as observer, tempfile.TemporaryDirectory() as folder:
+        with observed() as observer, tempfile.TemporaryDirectory() as folder:
             documents, long_document = write_documents(Path(folder), long_pages)
 
             def curve(which: list[Path], count: int) -> list[dict[str, Any]]:
@@ -287,7 +287,7 @@ def new_folder(home: Path) -> Path:
 
 
 @contextmanager
-def _bench_errors() -> Iterator[None]:
+def bench_errors() -> Iterator[None]:
     """Translate what ends a benchmark.
 
     Raises:
@@ -309,7 +309,8 @@ def _bench_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _observed() -> Iterator["Observer"]:
+def observed() -> Iterator["Observer"]:
+    """Show progress, and give what a benchmark reports it to."""
     from bench.comparison import Observer
 
     with progress_bar("steps") as bar:
