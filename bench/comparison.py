@@ -94,7 +94,7 @@ def compare(
     records = file_records(pages, measurements)
     return {
         "title": f"OCR of {len(pages)} pages: {selection.only}, route {setting.route},"
-        f" profile {setting.profile}",
+        f" text order {setting.text_order}, profile {setting.profile}",
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {**before, "load_after": describe_machine()["load"]},
         "selection": {
@@ -136,7 +136,7 @@ def draw(kind: str, figures: Path, target: Path, *, home: Path, observer: Observ
     """Draw a plot with the matplotlib of the benchmark's own environment.
 
     Args:
-        kind: ``ocr`` or ``memory``.
+        kind: ``ocr``, ``memory`` or ``scale``.
         figures: the JSON file.
         target: the PNG file.
         home: where the environment is.

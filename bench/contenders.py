@@ -11,6 +11,7 @@ from bench.environments import python_of
 from bench.errors import BenchError
 from workers.devices import Wanted
 from workers.ocr.engine_options import EngineChoice
+from workers.ocr.modes import TextOrder
 
 OURS: Final = "pagefleet"
 PEERS: Final = ("rapidocr", "tesseract", "faster-paddle")
@@ -48,6 +49,7 @@ class Setting:
         environment: of this project's processes: where its models are.
         slots: processes of this project; they share the cores.
         engine: of this project; None leaves it to the environment.
+        text_order: of this project, where a PDF states its text.
     """
 
     cores: int
@@ -58,6 +60,7 @@ class Setting:
     environment: dict[str, str]
     slots: int = 1
     engine: EngineChoice | None = None
+    text_order: TextOrder = "reading"
 
 
 def ours(setting: Setting) -> Contender:
@@ -66,7 +69,7 @@ def ours(setting: Setting) -> Contender:
     program = (
         *(sys.executable, "-m", "bench.programs.pagefleet"),
         *("--profile", setting.profile, "--route", setting.route, "--device", setting.device),
-        *("--slots", str(setting.slots)),
+        *("--text-order", setting.text_order, "--slots", str(setting.slots)),
     )
     name, environment = OURS, setting.environment
     if setting.engine is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bench.contenders import Setting
     from workers.devices import Wanted as Device
     from workers.ocr.engine_options import EngineChoice
+    from workers.ocr.modes import TextOrder
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this core, beside its peers and over many pages."
@@ -60,6 +61,10 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
     route: Annotated[
         Literal["ocr", "auto"], typer.Option(help="How this core gets at the text.")
     ] = "ocr",
+    text_order: Annotated[
+        Literal["reading", "file"],
+        typer.Option(help="How this core orders what a PDF states, with --route auto."),
+    ] = "reading",
     profile: ProfileOption = "balanced",
     engines: Annotated[
         str,
@@ -90,7 +95,7 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
     Each peer runs in an environment of its own, made at the first run. Writes ocr.json, ocr.md
     and ocr.png.
     """
-    with _bench_errors():
+    with bench_errors():
         from bench.comparison import Selection, compare, write_result
         from bench.corpus import KINDS
         from bench.report import markdown
@@ -102,9 +107,14 @@ def compare_ocr(  # noqa: PLR0913 - each is an option
         chosen = _engines(engines)
         selection = Selection(corpus or default_corpus(), only, files, pages)
         setting = bench_setting(
-            profile=profile, route=route, cores=cores, device=device, slots=slots
+            profile=profile,
+            route=route,
+            cores=cores,
+            device=device,
+            slots=slots,
+            text_order=text_order,
         )
-        with _observed() as observer:
+        with observed() as observer:
             names = [name for name in peers.split(",") if name]
             result = compare(selection, setting, names, observer, engines=chosen)
             folder = out or new_folder(setting.home)
@@ -140,13 +150,13 @@ def measure_memory(  # noqa: PLR0913 - each is an option
     Then compares the peak of a long document with that of a short one. Writes memory.json and
     memory.png.
     """
-    with _bench_errors():
+    with bench_errors():
         from bench.comparison import draw
         from bench.memory import Reading, curve_record, length_record, memory_curve
 
         setting = bench_setting(profile=profile, route="ocr", cores=None, device=device)
         reading = Reading(profile, device, setting.environment, seconds)
-        with _observed() as observer, tempfile.TemporaryDirectory() as folder:
+        with observed() as observer, tempfile.TemporaryDirectory() as folder:
             documents, long_document = write_documents(Path(folder), long_pages)
 
             def curve(which: list[Path], count: int) -> list[dict[str, Any]]:
@@ -205,7 +215,13 @@ def _memory_summary(record: dict[str, Any]) -> str:
 
 
 def bench_setting(
-    *, profile: str, route: str, cores: int | None, device: "Device", slots: int = 1
+    *,
+    profile: str,
+    route: str,
+    cores: int | None,
+    device: "Device",
+    slots: int = 1,
+    text_order: "TextOrder" = "reading",
 ) -> "Setting":
     """Return what all programs share, and keep this process and all below it to those cores."""
     from bench.contenders import Setting
@@ -224,6 +240,7 @@ def bench_setting(
         home=settings.home,
         environment=project_environment(),
         slots=slots,
+        text_order=text_order,
     )
 
 
@@ -270,7 +287,7 @@ def new_folder(home: Path) -> Path:
 
 
 @contextmanager
-def _bench_errors() -> Iterator[None]:
+def bench_errors() -> Iterator[None]:
     """Translate what ends a benchmark.
 
     Raises:
@@ -292,7 +309,8 @@ def _bench_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _observed() -> Iterator["Observer"]:
+def observed() -> Iterator["Observer"]:
+    """Show progress, and give what a benchmark reports it to."""
     from bench.comparison import Observer
 
     with progress_bar("steps") as bar:

@@ -45,6 +45,13 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
             "every page; text recognizes none.",
         ),
     ] = "auto",
+    text_order: Annotated[
+        str,
+        typer.Option(
+            metavar="reading|file",
+            help="Order of the lines that a PDF states: as one reads, or as the file has them.",
+        ),
+    ] = "reading",
     dpi: Annotated[
         int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
     ] = 200,
@@ -84,7 +91,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
     cannot be read is reported, and the others go on; the exit code is then 1.
     """
-    from cli.ocr_choices import known_format, known_mode, require_profile
+    from cli.ocr_choices import known_format, known_mode, known_text_order, require_profile
     from cli.ocr_inputs import output_paths
     from cli.ocr_run import SUFFIXES
     from cli.ocr_tally import RunTally
@@ -94,7 +101,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     from workers.settings import OcrSettings
 
     chosen = known_format(output_format)
-    options = OcrOptions(mode=known_mode(mode), dpi=dpi)
+    options = OcrOptions(mode=known_mode(mode), text_order=known_text_order(text_order), dpi=dpi)
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})

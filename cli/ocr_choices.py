@@ -7,7 +7,7 @@ from cli.console import shown
 from cli.errors import EXIT_USAGE, CommandError
 from cli.ocr_run import OutputFormat
 from workers.ocr.bundle import MANIFEST_NAME
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.profiles import PROFILES
 
 
@@ -56,4 +56,21 @@ def known_mode(given: str) -> Mode:
             return chosen
     raise CommandError(
         f"no mode is called {given!r}", "The modes are: auto, ocr, text.", exit_code=EXIT_USAGE
+    )
+
+
+def known_text_order(given: str) -> TextOrder:
+    """Return the order of this name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    for text_order in get_args(TextOrder):
+        if text_order == given:
+            chosen: TextOrder = text_order
+            return chosen
+    raise CommandError(
+        f"no text order is called {given!r}",
+        "The orders are: reading, file.",
+        exit_code=EXIT_USAGE,
     )

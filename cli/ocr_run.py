@@ -141,7 +141,9 @@ class FileReader:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         indexes = range(opened.page_count)
         options = self._options
-        rendered = self._renderer.pages(indexes, dpi=options.dpi, mode=options.mode)
+        rendered = self._renderer.pages(
+            indexes, dpi=options.dpi, mode=options.mode, text_order=options.text_order
+        )
         pages = _counted(self._reader.read_pages(rendered), opened.page_count, on_page)
         return document_json(
             map(page_json, pages),

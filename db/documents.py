@@ -50,6 +50,14 @@ def insert(session: Session, document: Document, *, dispatch_after_s: float) -> 
     session.flush()
 
 
+def insert_all(session: Session, added: Sequence[Document], *, dispatch_after_s: float) -> None:
+    """Add many queued documents in one go; see ``insert``."""
+    for document in added:
+        document.dispatch_after = func.now() + timedelta(seconds=dispatch_after_s)
+    session.add_all(added)
+    session.flush()
+
+
 def get(session: Session, document_id: UUID, *, tenant: str | None = None) -> Document:
     """Return a document; with ``tenant``, only if it is that tenant's.
 

@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -28,7 +28,7 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.page_image import PageFailure
 from workers.ocr.rendered_page import RenderedPage, page_from_json
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
@@ -89,6 +89,16 @@ class _Document:
     page_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One page and how it is to be rendered, as the child is asked for it."""
+
+    page_index: int
+    dpi: float
+    mode: Mode
+    text_order: TextOrder
+
+
 class PageRenderer:
     """Owns at most one render child, which lives on from document to document.
 
@@ -105,7 +115,7 @@ class PageRenderer:
         self._child: RenderProcess | None = None
         self._document: _Document | None = None
         self._is_open_in_child = False
-        self._asked: tuple[int, float, Mode] | None = None
+        self._asked: _Wanted | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -147,13 +157,21 @@ class PageRenderer:
         except (ChildDiedError, ChildOvertimeError):
             self._drop_child()
 
-    def render(self, page_index: int, *, dpi: float, mode: Mode = "ocr") -> RenderedPage:
+    def render(
+        self,
+        page_index: int,
+        *,
+        dpi: float,
+        mode: Mode = "ocr",
+        text_order: TextOrder = "reading",
+    ) -> RenderedPage:
         """Return one page of the open document.
 
         Args:
             page_index: 0-based.
             dpi: wanted resolution of PDF pages; see ``workers.ocr.sources.PageSource``.
             mode: likewise.
+            text_order: likewise.
 
         Raises:
             PageError: one of its kinds; the next page can be asked for.
@@ -161,12 +179,15 @@ class PageRenderer:
             ValueError: no document is open, or it has no such page.
             RenderChildError: the child cannot be started.
         """
-        if self._asked != (page_index, dpi, mode):
-            self._ask_for_page(page_index, dpi, mode)
-        return self._take_page()
+        return self._render(_Wanted(page_index, dpi, mode, text_order))
 
     def pages(
-        self, page_indexes: Iterable[int], *, dpi: float, mode: Mode = "ocr"
+        self,
+        page_indexes: Iterable[int],
+        *,
+        dpi: float,
+        mode: Mode = "ocr",
+        text_order: TextOrder = "reading",
     ) -> Iterator[RenderedPage | PageFailure]:
         """Yield the pages in the order asked for; the next one renders while one is worked on.
 
@@ -178,19 +199,19 @@ class PageRenderer:
             ValueError: no document is open, or it has no such page.
             RenderChildError: the child cannot be started.
         """
-        following = iter(page_indexes)
-        page_index = next(following, None)
-        while page_index is not None:
+        following = (_Wanted(index, dpi, mode, text_order) for index in page_indexes)
+        wanted = next(following, None)
+        while wanted is not None:
             outcome: RenderedPage | PageFailure
             try:
-                outcome = self.render(page_index, dpi=dpi, mode=mode)
+                outcome = self._render(wanted)
             except PageError as error:
-                outcome = PageFailure(page_index, error.code, str(error))
-            page_index = next(following, None)
+                outcome = PageFailure(wanted.page_index, error.code, str(error))
+            wanted = next(following, None)
             obstacle: OcrError | ValueError | None = None
-            if page_index is not None:
+            if wanted is not None:
                 try:
-                    self._ask_for_page(page_index, dpi, mode)
+                    self._ask_for_page(wanted)
                 except (OcrError, ValueError) as error:
                     # Raised here it would take with it a page that is done.
                     obstacle = error
@@ -198,22 +219,24 @@ class PageRenderer:
             if obstacle is not None:
                 raise obstacle
 
-    def _ask_for_page(self, page_index: int, dpi: float, mode: Mode) -> None:
+    def _render(self, wanted: _Wanted) -> RenderedPage:
+        if self._asked != wanted:
+            self._ask_for_page(wanted)
+        return self._take_page()
+
+    def _ask_for_page(self, wanted: _Wanted) -> None:
         document = self._document
         if document is None:
             raise ValueError("no document is open")
-        if not 0 <= page_index < document.page_count:
-            raise ValueError(f"page index {page_index} of {document.page_count} pages")
+        if not 0 <= wanted.page_index < document.page_count:
+            raise ValueError(f"page index {wanted.page_index} of {document.page_count} pages")
         self._settle()
         self._running_child()
         if not self._is_open_in_child:
             self._open_in_child(document.path, document.password)
         assert self._child is not None  # noqa: S101 - it runs, for the type checker
-        self._asked = (page_index, dpi, mode)
-        self._child.ask(
-            {"op": "render", "page_index": page_index, "dpi": dpi, "mode": mode},
-            timeout_s=self._limits.page_timeout_s,
-        )
+        self._asked = wanted
+        self._child.ask({"op": "render", **asdict(wanted)}, timeout_s=self._limits.page_timeout_s)
 
     def _take_page(self) -> RenderedPage:
         """Wait for the page that was asked for, and copy it out of the shared buffer.
@@ -228,12 +251,12 @@ class PageRenderer:
         asked = self._asked
         assert asked is not None  # noqa: S101 - render() has just asked, for the type checker
         try:
-            return self._receive_page(asked[0])
+            return self._receive_page(asked.page_index)
         except ChildDiedError:
             self._drop_child()
-        self._ask_for_page(*asked)
+        self._ask_for_page(asked)
         try:
-            return self._receive_page(asked[0])
+            return self._receive_page(asked.page_index)
         except ChildDiedError as error:
             self._drop_child()
             raise PageCrashedError(

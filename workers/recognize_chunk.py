@@ -129,7 +129,12 @@ def _render(
     options = work.options
     try:
         renderer.open(path)
-        for page in renderer.pages(work.page_indexes, dpi=options.dpi, mode=options.mode):
+        for page in renderer.pages(
+            work.page_indexes,
+            dpi=options.dpi,
+            mode=options.mode,
+            text_order=options.text_order,
+        ):
             remaining.remove(page.page_index)
             yield page
     except DocumentError as error:

@@ -11,7 +11,7 @@ Requests on standard input, each with an ``id`` above 0, which its answer repeat
 ``cpu_s``, the processor time that it may take::
 
     {"op": "open", "path", "password"}    → {"ok": {"media_type", "page_count"}}
-    {"op": "render", "page_index", "dpi", "mode"}
+    {"op": "render", "page_index", "dpi", "mode", "text_order"}
         → {"ok": {"width_px", "height_px", "dpi", "rotation_deg", "render_s",
                   "route", "route_reason", "regions", "layer"}}
     {"op": "close"}                       → {"ok": {}}
@@ -39,7 +39,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from workers.ocr.errors import DocumentTooLargeError, OcrError, PageCrashedError
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.rendered_page import page_to_json
 from workers.ocr.sources import PageSource, SourceLimits, open_source
 
@@ -63,7 +63,9 @@ class _Child:
             case "open":
                 return self._open(Path(request["path"]), request["password"])
             case "render":
-                return self._render(request["page_index"], request["dpi"], request["mode"])
+                return self._render(
+                    request["page_index"], request["dpi"], request["mode"], request["text_order"]
+                )
             case "close":
                 self._close()
                 return {}
@@ -75,10 +77,18 @@ class _Child:
         self.source = open_source(path, limits=self.limits, password=password)
         return {"media_type": self.source.media_type, "page_count": self.source.page_count}
 
-    def _render(self, page_index: int, dpi: float, mode: Mode) -> dict[str, Any]:
+    def _render(
+        self, page_index: int, dpi: float, mode: Mode, text_order: TextOrder
+    ) -> dict[str, Any]:
         if self.source is None:
             raise ValueError("render before open")
-        page = self.source.render(page_index, dpi=dpi, max_pixels=self.limits.max_pixels, mode=mode)
+        page = self.source.render(
+            page_index,
+            dpi=dpi,
+            max_pixels=self.limits.max_pixels,
+            mode=mode,
+            text_order=text_order,
+        )
         if page.pixels is not None:
             shared = np.frombuffer(self.pixels, np.uint8, count=page.pixels.size)
             shared.reshape(page.pixels.shape)[:] = page.pixels

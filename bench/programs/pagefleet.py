@@ -46,17 +46,19 @@ def open_core(
 
 
 def open_reader(
-    *, profile: str, device: str, route: str, slots: int, slot: int
+    *, profile: str, device: str, route: str, text_order: str, slots: int, slot: int
 ) -> tuple[str, Reader]:
     """Load the models and say what runs.
 
     Raises:
-        SystemExit: this version has no such route.
+        SystemExit: this version has no such route or order.
     """
     try:
-        options = OcrOptions.model_validate({"mode": route})
+        options = OcrOptions.model_validate({"mode": route, "text_order": text_order})
     except ValidationError as error:
-        raise SystemExit(f"this version has no route {route!r}") from error
+        raise SystemExit(
+            f"this version has no route {route!r}, or no order {text_order!r}"
+        ) from error
     engine, renderer = open_core(
         profile=profile, device=device, slots=slots, slot=slot, has_crop_cache=False
     )
@@ -68,7 +70,7 @@ def open_reader(
         for page, outcome in zip(pages, reader.read_pages(rendered), strict=True):
             yield _answer(page, outcome)
 
-    return f"Pagefleet {engine.model_version}, route {route}", read
+    return f"Pagefleet {engine.model_version}, route {route}, text order {text_order}", read
 
 
 def stream_pages(
@@ -93,7 +95,9 @@ def _pages_of_documents(
         except (DocumentError, OSError) as error:
             yield from (PageFailure(index, "damaged", str(error)) for index in indexes)
             continue
-        yield from renderer.pages(indexes, dpi=options.dpi, mode=options.mode)
+        yield from renderer.pages(
+            indexes, dpi=options.dpi, mode=options.mode, text_order=options.text_order
+        )
 
 
 def _answer(page: PageRequest, outcome: PageResult | PageFailure) -> PageAnswer:
@@ -108,6 +112,7 @@ if __name__ == "__main__":
     parser.add_argument("--profile", required=True)
     parser.add_argument("--device", required=True)
     parser.add_argument("--route", required=True)
+    parser.add_argument("--text-order", required=True)
     parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--slot", type=int, default=0)
     arguments = parser.parse_args()
@@ -116,6 +121,7 @@ if __name__ == "__main__":
             profile=arguments.profile,
             device=arguments.device,
             route=arguments.route,
+            text_order=arguments.text_order,
             slots=arguments.slots,
             slot=arguments.slot,
         )

@@ -43,6 +43,28 @@ def draw_ocr(result: dict[str, Any], target: Path) -> None:
     figure.savefig(target, dpi=110)
 
 
+def draw_scale(result: dict[str, Any], target: Path) -> None:
+    """Draw documents a second by tenth, and what the broker held meanwhile."""
+    figure, (rate, memory, messages) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
+    rates = result["documents_per_s_by_tenth"]
+    rate.bar(range(1, len(rates) + 1), rates)
+    rate.set_xlabel("tenth of the documents")
+    rate.set_title("documents/s")
+    seconds = [sample["seconds"] for sample in result["samples"]]
+    memory.plot(seconds, [sample["redis_bytes"] / _MIB for sample in result["samples"]])
+    memory.set_ylim(bottom=0)
+    memory.set_title("MiB in Redis")
+    for queue in result["samples"][0]["messages"]:
+        waiting = [sample["messages"][queue] for sample in result["samples"]]
+        messages.plot(seconds, waiting, label=queue)
+    messages.set_title("messages waiting")
+    messages.legend()
+    for axes in (memory, messages):
+        axes.set_xlabel("seconds")
+    figure.suptitle(result["title"])
+    figure.savefig(target, dpi=110)
+
+
 def draw_memory(result: dict[str, Any], target: Path) -> None:
     """Draw resident memory over pages."""
     figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
@@ -62,4 +84,4 @@ if __name__ == "__main__":
     mpl.use("Agg")
     kind, source, wanted = sys.argv[1:]
     figures = json.loads(Path(source).read_text(encoding="utf-8"))
-    {"ocr": draw_ocr, "memory": draw_memory}[kind](figures, Path(wanted))
+    {"ocr": draw_ocr, "memory": draw_memory, "scale": draw_scale}[kind](figures, Path(wanted))

@@ -21,7 +21,6 @@ from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.state import StackState, logs_folder, remove_stack, stack_folder, write_stack
 from cli.stack.supervisor import Supervisor
 from cli.stack.valkey import Valkey
-from storage.s3 import S3ObjectStore
 
 BUCKET = "pagefleet"
 API_PORT = 8000
@@ -250,13 +249,7 @@ def _basic(user: str, password: str) -> str:
 
 
 def _make_bucket(state: StackState) -> None:
-    store = S3ObjectStore(
-        bucket=state.s3_bucket,
-        endpoint_url=state.s3_endpoint_url,
-        region=state.s3_region,
-        access_key_id=state.s3_access_key_id,
-        secret_access_key=state.s3_secret_access_key,
-    )
+    store = state.make_store()
     try:
         store.ensure_bucket()
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cli.stack.folder_lock import locked_by
 from cli.stack.remembered import write_private
+from storage.s3 import S3ObjectStore
 
 _FILE = "stack.json"
 
@@ -48,6 +49,16 @@ class StackState:
             "PAGEFLEET_S3_ACCESS_KEY_ID": self.s3_access_key_id,
             "PAGEFLEET_S3_SECRET_ACCESS_KEY": self.s3_secret_access_key,
         }
+
+    def make_store(self) -> S3ObjectStore:
+        """Return the stack's bucket; whoever asks closes it."""
+        return S3ObjectStore(
+            bucket=self.s3_bucket,
+            endpoint_url=self.s3_endpoint_url,
+            region=self.s3_region,
+            access_key_id=self.s3_access_key_id,
+            secret_access_key=self.s3_secret_access_key,
+        )
 
 
 def stack_folder(home: Path) -> Path:

@@ -13,6 +13,7 @@ import pytest
 from tests.support.engines import NumberingEngine
 from tests.support.metrics import character_error_rate, error_rate_without_spaces
 from tests.support.models import require_corpus
+from workers.ocr.modes import TextOrder
 from workers.ocr.page_reader import PageReader
 from workers.ocr.result import PageResult, page_json, page_text
 from workers.page_renderer import PageRenderer, RenderLimits
@@ -44,12 +45,16 @@ def renderer() -> Iterator[PageRenderer]:
 
 @pytest.fixture(scope="module")
 def results(renderer: PageRenderer) -> dict[Path, list[PageResult]]:
+    return read_all(renderer, "reading")
+
+
+def read_all(renderer: PageRenderer, text_order: TextOrder) -> dict[Path, list[PageResult]]:
     read: dict[Path, list[PageResult]] = {}
     for row in rows():
         path = require_corpus() / row["path"]
         indexes = range(renderer.open(path).page_count)
         pages = PageReader(NumberingEngine()).read_pages(
-            renderer.pages(indexes, dpi=200, mode="auto")
+            renderer.pages(indexes, dpi=200, mode="auto", text_order=text_order)
         )
         read[path] = [page for page in pages if isinstance(page, PageResult)]
     return read
@@ -67,11 +72,15 @@ def text_of(pages: list[PageResult]) -> str:
 
 @pytest.fixture(scope="module")
 def error_rates(results: dict[Path, list[PageResult]]) -> dict[str, float]:
+    rates = rates_of(results)
+    return {name: rate for name, rate in rates.items() if name != OUT_OF_ORDER}
+
+
+def rates_of(results: dict[Path, list[PageResult]]) -> dict[str, float]:
     languages = {Path(row["path"]).name: row["language"] for row in rows()}
     return {
         path.name: error_rate(expected_text(path), text_of(pages), languages[path.name])
         for path, pages in results.items()
-        if path.name != OUT_OF_ORDER
     }
 
 
@@ -88,6 +97,17 @@ def test_no_page_is_recognized(results: dict[Path, list[PageResult]]) -> None:
 def test_every_text_comes_in_its_order(error_rates: dict[str, float]) -> None:
     assert max(error_rates.values()) <= MAX_CER, error_rates
     assert np.mean(list(error_rates.values())) <= MAX_MEAN_CER, error_rates
+
+
+def test_every_text_comes_in_the_order_of_its_file_where_that_is_asked_for(
+    renderer: PageRenderer,
+) -> None:
+    rates = rates_of(read_all(renderer, "file"))
+
+    assert OUT_OF_ORDER in rates
+    assert len(rates) == len(rows())
+    assert max(rates.values()) <= MAX_CER, rates
+    assert np.mean(list(rates.values())) <= MAX_MEAN_CER, rates
 
 
 def test_columns_are_read_one_after_the_other_though_the_file_does_not(

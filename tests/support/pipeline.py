@@ -17,7 +17,7 @@ from storage.memory import InMemoryObjectStore
 from tests.support.engines import NumberingEngine
 from tests.support.rows import NOT_DUE_S, make_document
 from workers.assemble_document import assemble_document
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
 from workers.page_renderer import PageRenderer
 from workers.recognize_chunk import ChunkOutcome, recognize_chunk
@@ -39,13 +39,20 @@ class Pipeline:
     engine: Any = field(default_factory=NumberingEngine)
     chunk_pages: int = 2
 
-    def accept(self, body: bytes, *, media_type: str = "image/tiff", mode: Mode = "ocr") -> UUID:
+    def accept(
+        self,
+        body: bytes,
+        *,
+        media_type: str = "image/tiff",
+        mode: Mode = "ocr",
+        text_order: TextOrder = "reading",
+    ) -> UUID:
         """Do what the API does with an upload, short of sending a message."""
         document = make_document(
             media_type=media_type,
             size_bytes=len(body),
             sha256=hashlib.sha256(body).hexdigest(),
-            options=OcrOptions(mode=mode).model_dump(mode="json"),
+            options=OcrOptions(mode=mode, text_order=text_order).model_dump(mode="json"),
         )
         self.store.put(keys.source_key(document.id), body, media_type=media_type)
         with self.database.transaction() as session:

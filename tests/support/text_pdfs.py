@@ -43,6 +43,16 @@ def write_lines(
         page.insert_text((x_pt, top_pt + 1.4 * size_pt * row), line, fontsize=size_pt, **options)
 
 
+def columns_by_rows(page: pymupdf.Page, *, row_count: int = 12) -> list[str]:
+    """Write two columns line by line across both; return the lines in that order of the file."""
+    lines = []
+    for row in range(row_count):
+        for name, x_pt in (("left", 72), ("right", 330)):
+            lines.append(f"the {name} column has its line {row} here")
+            write_lines(page, lines[-1:], x_pt=x_pt, top_pt=100 + 17 * row)
+    return lines
+
+
 def save(document: pymupdf.Document, folder: Path) -> Path:
     path = folder / "document.pdf"
     document.save(path)

@@ -11,6 +11,7 @@ from workers.ocr.geometry import Box
 from workers.ocr.layer_lines import PdfLine, read_lines, to_text_line
 from workers.ocr.layer_order import order_layer
 from workers.ocr.line_pieces import join_pieces
+from workers.ocr.modes import TextOrder
 from workers.ocr.page_ink import INK_DPI, inked_regions, is_seen, letter_shapes
 from workers.ocr.routing import TEXT_OPERATIONS, LayerEvidence
 from workers.ocr.text_layer import TextLayer
@@ -67,13 +68,19 @@ class PageContents:
     unmapped_fonts: Collection[str]
 
 
-def stated_layer(contents: PageContents, frame: Frame) -> TextLayer:
+def stated_layer(
+    contents: PageContents, frame: Frame, text_order: TextOrder = "reading"
+) -> TextLayer:
     """Return all that a page states, whether it can be seen or not."""
-    return _layer(join_pieces(read_lines(contents.raw)), frame)
+    return _layer(join_pieces(read_lines(contents.raw)), frame, text_order)
 
 
 def weigh_layer(
-    contents: PageContents, gray: NDArray[np.uint8], ink_dpi: float, frame: Frame
+    contents: PageContents,
+    gray: NDArray[np.uint8],
+    ink_dpi: float,
+    frame: Frame,
+    text_order: TextOrder = "reading",
 ) -> tuple[LayerEvidence, TextLayer]:
     """Hold a layer against the page, and return what shows of it.
 
@@ -82,6 +89,7 @@ def weigh_layer(
         gray: (H, W) uint8, the upright page at ``ink_dpi``.
         ink_dpi: at most ``INK_DPI``.
         frame: of the layer that is returned.
+        text_order: likewise.
     """
     ink_zoom = ink_dpi / _PT_PER_INCH
     lines = join_pieces(read_lines(contents.raw))
@@ -105,7 +113,7 @@ def weigh_layer(
         unexplained_shapes=letter_shapes(gray, [*boxes, *images]) if ink_dpi == INK_DPI else 0,
         regions=tuple(_on_page(_scaled(region, to_page), frame) for region in regions),
     )
-    return evidence, _layer(seen, frame)
+    return evidence, _layer(seen, frame, text_order)
 
 
 def image_regions(images: Sequence[DrawnImage]) -> list[Box]:
@@ -128,7 +136,7 @@ def image_regions(images: Sequence[DrawnImage]) -> list[Box]:
     return sorted(regions, key=lambda box: (box.y_min, box.x_min, box.y_max, box.x_max))
 
 
-def _layer(lines: Sequence[PdfLine], frame: Frame) -> TextLayer:
+def _layer(lines: Sequence[PdfLine], frame: Frame, text_order: TextOrder) -> TextLayer:
     placed = [
         (text_line, line.block)
         for line in lines
@@ -139,7 +147,7 @@ def _layer(lines: Sequence[PdfLine], frame: Frame) -> TextLayer:
         )
         is not None
     ]
-    return order_layer([line for line, _ in placed], [block for _, block in placed])
+    return order_layer([line for line, _ in placed], [block for _, block in placed], text_order)
 
 
 def _inked_box(line: PdfLine) -> Box:

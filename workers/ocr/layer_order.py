@@ -3,7 +3,7 @@
 Programs that set text mostly write it in the order of reading, and know what no geometry tells:
 which cell belongs to which row, where a sidebar interrupts. Others write all bold words first, or
 go through two columns line by line. Those give themselves away by the way that the eye would have
-to travel from line to line.
+to travel from line to line. Who wants the file's order even then asks for it.
 """
 
 import math
@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.ocr.modes import TextOrder
 from workers.ocr.order import order_lines, reading_angle_deg
 from workers.ocr.result import Block, TextLine
 from workers.ocr.right_to_left import is_right_to_left
@@ -36,16 +37,20 @@ _MIN_LINES: Final = 8
 _MAX_LINES: Final = 3_000
 
 
-def order_layer(lines: Sequence[TextLine], block_numbers: Sequence[int]) -> TextLayer:
-    """Put lines into reading order and into blocks.
+def order_layer(
+    lines: Sequence[TextLine], block_numbers: Sequence[int], text_order: TextOrder = "reading"
+) -> TextLayer:
+    """Put lines into order and into blocks.
 
     Args:
         lines: in the order of the file.
         block_numbers: of each line, equal for neighbors in one block.
+        text_order: ``file`` keeps the order and the blocks of the file in any case.
     """
     if not lines:
         return TextLayer()
-    if _MIN_LINES <= len(lines) <= _MAX_LINES and (better := _blocks_by_geometry(lines)):
+    may_reorder = text_order == "reading" and _MIN_LINES <= len(lines) <= _MAX_LINES
+    if may_reorder and (better := _blocks_by_geometry(lines)):
         return _layer(lines, better)
     blocks: list[list[int]] = []
     for position, number in enumerate(block_numbers):
@@ -96,7 +101,7 @@ def insert_blocks(layer: TextLayer, added: Sequence[Sequence[TextLine]]) -> Text
     """Put recognized lines where the eye has the shortest way to them and on.
 
     Args:
-        layer: in reading order.
+        layer: in the order that it is to keep.
         added: blocks of lines that stay together, in reading order.
 
     Returns:

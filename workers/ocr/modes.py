@@ -1,8 +1,9 @@
-"""Modes of processing, routes of pages, and the reasons for them."""
+"""Modes of processing, orders of stated text, routes of pages, and the reasons for them."""
 
 from typing import Literal
 
 Mode = Literal["auto", "ocr", "text"]
+TextOrder = Literal["reading", "file"]
 Route = Literal["text", "ocr", "mixed", "blank"]
 RouteReason = Literal[
     "mode",

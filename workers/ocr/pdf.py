@@ -32,7 +32,7 @@ from workers.ocr.layer_evidence import (
     stated_layer,
     weigh_layer,
 )
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.page_ink import INK_DPI, has_ink
 from workers.ocr.page_tree import TreeNode, walk_page_tree
 from workers.ocr.pdf_fonts import FontFacts, is_unmapped
@@ -173,7 +173,13 @@ class PdfSource:
         return page
 
     def render(
-        self, page_index: int, *, dpi: float, max_pixels: int, mode: Mode = "ocr"
+        self,
+        page_index: int,
+        *,
+        dpi: float,
+        max_pixels: int,
+        mode: Mode = "ocr",
+        text_order: TextOrder = "reading",
     ) -> RenderedPage:
         """Return one upright page; the protocol says more.
 
@@ -197,7 +203,7 @@ class PdfSource:
             scan = find_scan(page, frame, max_pixels)
             if scan is not None:
                 frame = scan.page.frame
-            decision, layer = self._route(page, frame, mode)
+            decision, layer = self._route(page, frame, mode, text_order)
             pixels = None
             if decision.route in DRAWN_ROUTES:
                 pixels = None if scan is None else scan.pixels()
@@ -220,22 +226,22 @@ class PdfSource:
         )
 
     def _route(
-        self, page: pymupdf.Page, frame: Frame, mode: Mode
+        self, page: pymupdf.Page, frame: Frame, mode: Mode, text_order: TextOrder
     ) -> tuple[RouteDecision, TextLayer]:
         """Choose the page's route; the layer is what it has of its own on that route."""
         if mode == "ocr":
             return RouteDecision("ocr", "mode"), _NO_LAYER
         if mode == "text":
-            layer = self._stated_layer(page, frame)
+            layer = self._stated_layer(page, frame, text_order)
             return RouteDecision("text", "mode" if layer.lines else "no_layer"), layer
         drawn = [(kind, Box(*box)) for kind, box, *_ in page.get_bboxlog()]
         early = decide_early(drawn)
         if early is not None:
             return early, _NO_LAYER
-        decision, layer = self._weigh(page, drawn, frame)
+        decision, layer = self._weigh(page, drawn, frame, text_order)
         return decision, layer if decision.route in {"text", "mixed"} else _NO_LAYER
 
-    def _stated_layer(self, page: pymupdf.Page, frame: Frame) -> TextLayer:
+    def _stated_layer(self, page: pymupdf.Page, frame: Frame, text_order: TextOrder) -> TextLayer:
         """Return all that the page states.
 
         Raises:
@@ -247,10 +253,14 @@ class PdfSource:
                 f"The page states more than {MAX_LAYER_CHARACTERS} characters of text. Process it "
                 "with mode auto or ocr."
             )
-        return stated_layer(contents, frame)
+        return stated_layer(contents, frame, text_order)
 
     def _weigh(
-        self, page: pymupdf.Page, drawn: Sequence[tuple[str, Box]], frame: Frame
+        self,
+        page: pymupdf.Page,
+        drawn: Sequence[tuple[str, Box]],
+        frame: Frame,
+        text_order: TextOrder,
     ) -> tuple[RouteDecision, TextLayer]:
         """Hold the page's text against its ink."""
         contents = self._contents(page, drawn)
@@ -260,7 +270,7 @@ class PdfSource:
         gray = _draw(page, ink_dpi, pymupdf.csGRAY)[:, :, 0]
         if not has_ink(gray):
             return RouteDecision("blank", "no_ink"), _NO_LAYER
-        evidence, layer = weigh_layer(contents, gray, ink_dpi, frame)
+        evidence, layer = weigh_layer(contents, gray, ink_dpi, frame, text_order)
         return decide_route(evidence), layer
 
     def _contents(

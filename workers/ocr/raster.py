@@ -25,7 +25,7 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import MediaType
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.page_image import PageImage
 from workers.ocr.page_ink import has_ink
 from workers.ocr.rendered_page import RenderedPage, from_image
@@ -142,6 +142,7 @@ class RasterSource:
         dpi: float,  # noqa: ARG002 - the protocol's; an image has its own resolution
         max_pixels: int,
         mode: Mode = "ocr",
+        text_order: TextOrder = "reading",  # noqa: ARG002 - the protocol's; an image states no text
     ) -> RenderedPage:
         """Return one upright page; the protocol says more. An image states no text.
 

@@ -15,7 +15,7 @@ from workers.ocr.errors import (
     UnsupportedMediaTypeError,
 )
 from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.pdf import PdfSource
 from workers.ocr.raster import RasterSource
 from workers.ocr.rendered_page import RenderedPage
@@ -52,7 +52,13 @@ class PageSource(Protocol):
     def __exit__(self, *exc_info: object) -> None: ...
 
     def render(
-        self, page_index: int, *, dpi: float, max_pixels: int, mode: Mode = "ocr"
+        self,
+        page_index: int,
+        *,
+        dpi: float,
+        max_pixels: int,
+        mode: Mode = "ocr",
+        text_order: TextOrder = "reading",
     ) -> RenderedPage:
         """Return one upright page and the route to its text.
 
@@ -65,6 +71,8 @@ class PageSource(Protocol):
             max_pixels: the page image has at most this many; a lower ``RenderedPage.dpi`` says so.
             mode: ``ocr`` draws every page, ``text`` draws none and takes what the file states,
                 ``auto`` looks which of the two serves the page.
+            text_order: of the lines that the file states, see ``workers.ocr.layer_order``; images
+                state none.
 
         Raises:
             DamagedPageError: the page cannot be rendered or decoded.

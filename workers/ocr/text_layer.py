@@ -23,11 +23,11 @@ _COORDINATE_DIGITS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TextLayer:
-    """Lines of a page's own text in reading order, and the blocks that they form.
+    """Lines of a page's own text in the order asked for, and the blocks that they form.
 
     Attributes:
         lines: with confidence 1.0, upright page pixels.
-        blocks: in reading order; together they hold every line once.
+        blocks: in the same order; together they hold every line once.
     """
 
     lines: tuple[TextLine, ...] = ()

@@ -125,6 +125,7 @@ def test_the_batch_of_another_tenant_is_unknown(api: RunningApi, stranger: httpx
         ('{"name": "a\\u0000b"}', 422),
         ('{"name": "\\ud800"}', 422),
         ('{"name": "a", "options": {"dpi": 1}}', 422),
+        ('{"name": "a", "options": {"text_order": "rows"}}', 422),
         ('{"name": "a", "color": 1}', 422),
         ("{}", 422),
         ("[]", 422),
@@ -132,7 +133,19 @@ def test_the_batch_of_another_tenant_is_unknown(api: RunningApi, stranger: httpx
         ("[" * 100_000, 400),
         ('{"name": "' + "x" * 2**20 + '"}', 413),
     ],
-    ids=["empty", "nul", "surrogate", "option", "unknown", "missing", "list", "cut", "deep", "big"],
+    ids=[
+        "empty",
+        "nul",
+        "surrogate",
+        "option",
+        "order",
+        "unknown",
+        "missing",
+        "list",
+        "cut",
+        "deep",
+        "big",
+    ],
 )
 def test_a_batch_at_fault_is_refused(api: RunningApi, body: str, status: int) -> None:
     response = api.client.post(

@@ -10,6 +10,7 @@ import pytest
 from cli.samples import SAMPLE_PASSWORD, write_samples
 from tests.support.commands import ROOT, run_pagefleet
 from tests.support.models import require_bundle
+from tests.support.text_pdfs import columns_by_rows, prose_page, save
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,6 +40,22 @@ def test_a_file_becomes_a_result_of_the_published_schema(
     jsonschema.validate(result, schema)
     assert result["source"]["filename"] == "label.png"
     assert "Letters of the lighthouse keeper" in result["full_text"]
+
+
+def test_stated_text_keeps_the_order_of_its_file_where_that_is_asked_for(
+    schema: Any, tmp_path: Path
+) -> None:
+    document, page = prose_page([])
+    stated = columns_by_rows(page)
+    path = save(document, tmp_path)
+
+    done = run_pagefleet("ocr", path, "--text-order", "file", "-o", tmp_path)
+
+    result = json.loads((tmp_path / "document.json").read_text("utf-8"))
+    assert done.returncode == 0, done.stderr
+    jsonschema.validate(result, schema)
+    assert result["options"]["text_order"] == "file"
+    assert result["full_text"].splitlines() == stated
 
 
 def test_text_is_the_full_text_of_the_result(samples: Path, tmp_path: Path) -> None:

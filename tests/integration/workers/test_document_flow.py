@@ -17,7 +17,7 @@ from storage.errors import ObjectCorruptError, StorageUnavailableError
 from tests.support.engines import FailingEngine, ForgetfulEngine, NumberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.stores import RefusingObjectStore
-from tests.support.text_pdfs import PROSE, prose_page, write_lines
+from tests.support.text_pdfs import PROSE, columns_by_rows, prose_page, write_lines
 from workers.ocr.errors import InferenceError
 from workers.recognize_chunk import ChunkOutcome
 
@@ -379,3 +379,19 @@ def test_mode_text_recognizes_nothing(pipeline: Pipeline) -> None:
 
     assert {row.route for row in pipeline.pages(document_id)} == {"text"}
     assert pipeline.result(document_id)["full_text"].strip() == ""
+
+
+def test_stated_text_keeps_the_order_of_its_file_where_that_is_asked_for(
+    pipeline: Pipeline,
+) -> None:
+    document, page = prose_page([])
+    stated = columns_by_rows(page)
+    document_id = pipeline.accept(
+        document.tobytes(), media_type="application/pdf", mode="auto", text_order="file"
+    )
+
+    pipeline.finish(document_id)
+
+    result = pipeline.result(document_id)
+    assert result["options"]["text_order"] == "file"
+    assert result["full_text"].splitlines() == stated

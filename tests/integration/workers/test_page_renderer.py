@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from tests.support.pdf_files import grey_pages, slow_page_pdf
-from tests.support.text_pdfs import PROSE, prose_page, save, write_lines
+from tests.support.text_pdfs import PROSE, columns_by_rows, prose_page, save, write_lines
 from workers.ocr.errors import (
     EncryptedDocumentError,
     FileTooLargeError,
@@ -538,7 +538,10 @@ def test_a_child_out_of_processor_time_is_over_time(tmp_path: Path) -> None:
     )
     child.ask({"op": "open", "path": str(path), "password": None}, timeout_s=30)
     child.receive()
-    child.ask({"op": "render", "page_index": 1, "dpi": 72, "mode": "ocr"}, timeout_s=0.1)
+    child.ask(
+        {"op": "render", "page_index": 1, "dpi": 72, "mode": "ocr", "text_order": "reading"},
+        timeout_s=0.1,
+    )
 
     assert wait_for_end(child.pid, timeout_s=30)
     with pytest.raises(ChildOvertimeError):
@@ -586,3 +589,32 @@ def test_a_page_asked_for_in_another_mode_is_asked_for_again(
     renderer.render(0, dpi=72, mode="auto")
 
     assert renderer.render(0, dpi=72, mode="ocr").pixels is not None
+
+
+def test_a_page_asked_for_in_another_text_order_is_asked_for_again(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    document, page = prose_page([])
+    stated = columns_by_rows(page)
+    renderer.open(save(document, tmp_path))
+
+    read = renderer.render(0, dpi=72, mode="auto")
+    kept = renderer.render(0, dpi=72, mode="auto", text_order="file")
+
+    assert [line.text for line in read.layer.lines] == [*stated[::2], *stated[1::2]]
+    assert [line.text for line in kept.layer.lines] == stated
+
+
+def test_pages_come_in_the_text_order_that_is_asked_for(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    document, page = prose_page([])
+    stated = columns_by_rows(page)
+    columns_by_rows(document.new_page(width=595, height=842))
+    renderer.open(save(document, tmp_path))
+
+    pages = list(renderer.pages(range(2), dpi=72, mode="auto", text_order="file"))
+
+    assert [
+        [line.text for line in page.layer.lines] for page in pages if isinstance(page, RenderedPage)
+    ] == [stated, stated]

@@ -141,6 +141,7 @@ def test_a_body_that_goes_on_after_its_form_is_refused() -> None:
         ({"options": '{"dpi": NaN}'}, "options.dpi"),
         ({"options": '{"dpy": 300}'}, "options.dpy"),
         ({"options": '{"mode": "magic"}'}, "options.mode"),
+        ({"options": '{"text_order": "rows"}'}, "options.text_order"),
         ({"batch_id": "1"}, "batch_id"),
         ({"priority": "urgent"}, "priority"),
     ],
@@ -155,6 +156,14 @@ def test_a_wrong_field_is_named(sent: dict[str, str], field: str) -> None:
 
 def test_an_empty_field_counts_as_not_sent() -> None:
     assert parse_fields({"options": "", "batch_id": "", "priority": ""}) == UploadFields()
+
+
+def test_the_order_of_stated_text_is_an_option_of_a_document_and_of_its_batch() -> None:
+    fields = parse_fields({"options": '{"text_order": "file"}'})
+
+    assert resolve_options({}, fields.options).text_order == "file"
+    assert resolve_options({"text_order": "file"}, {"dpi": 100}).text_order == "file"
+    assert resolve_options({}, {}).text_order == "reading"
 
 
 def test_the_options_of_a_document_stand_above_those_of_its_batch() -> None:

@@ -28,6 +28,12 @@ def test_a_chosen_engine_takes_part_under_its_own_name() -> None:
     assert contender.environment == {"PAGEFLEET_ENGINE": "openvino", "LANG": "C"}
 
 
+def test_the_text_order_reaches_the_program() -> None:
+    (command,) = ours(replace(SETTING, text_order="file")).commands
+
+    assert command[command.index("--text-order") + 1] == "file"
+
+
 def test_slots_share_the_cores() -> None:
     contender = ours(replace(SETTING, cores=4, slots=2))
 

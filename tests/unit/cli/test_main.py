@@ -67,6 +67,13 @@ def test_an_unknown_mode_exits_with_2() -> None:
     assert "auto, ocr, text" in result.stderr
 
 
+def test_an_unknown_text_order_exits_with_2() -> None:
+    result = runner.invoke(app, ["ocr", "a.pdf", "--text-order", "rows"])
+
+    assert result.exit_code == 2
+    assert "reading, file" in result.stderr
+
+
 def test_an_unknown_engine_of_a_benchmark_exits_with_2(tmp_path: Path) -> None:
     result = runner.invoke(app, ["bench", "ocr", "--engines", "onnx", "--corpus", str(tmp_path)])
 

@@ -56,6 +56,16 @@ def test_columns_that_the_file_goes_through_line_by_line_are_put_in_order() -> N
     assert texts(layer) == [each.text for each in (*left, *right)]
 
 
+def test_a_file_that_wanders_keeps_its_order_and_blocks_where_that_is_asked_for() -> None:
+    left, right = column("left", 0, 12), column("right", 300, 12)
+    mixed = [each for pair in zip(left, right, strict=True) for each in pair]
+
+    layer = order_layer(mixed, [position // 2 for position in range(24)], "file")
+
+    assert texts(layer) == [each.text for each in mixed]
+    assert layer.blocks == tuple(Block((first, first + 1)) for first in range(0, 24, 2))
+
+
 def test_a_file_in_no_order_is_put_in_order() -> None:
     lines = column("line", 0, 30)
     shuffled = [lines[position] for position in np.random.default_rng(5).permutation(30)]
@@ -129,6 +139,16 @@ def test_recognized_blocks_keep_their_order() -> None:
 
     recognized = [text for text in texts(merged) if text != "stamp"]
     assert recognized == ["a0", "a1", "a2", "b0", "b1", "b2"]
+
+
+def test_recognized_lines_leave_the_order_of_the_file_as_it_is() -> None:
+    left, right = column("left", 0, 12), column("right", 300, 12)
+    mixed = [each for pair in zip(left, right, strict=True) for each in pair]
+    layer = order_layer(mixed, list(range(24)), "file")
+
+    merged = insert_blocks(layer, [[line("new", 300, 400)]])
+
+    assert texts(merged) == [*(each.text for each in mixed), "new"]
 
 
 def test_recognized_lines_alone_are_a_layer() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.support.pdf_files import stream
 from tests.support.text_pdfs import (
     PROSE,
+    columns_by_rows,
     flat_picture,
     font_pdf,
     picture_of,
@@ -15,7 +16,7 @@ from tests.support.text_pdfs import (
     save,
     write_lines,
 )
-from workers.ocr.modes import Mode
+from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.pdf import PdfSource
 from workers.ocr.rendered_page import RenderedPage
 
@@ -24,9 +25,11 @@ INVISIBLE = 3
 SHOWN = b"BT /F 20 Tf 20 300 Td (Readable words that nobody may trust at all) Tj ET"
 
 
-def routed(path: Path, *, mode: Mode = "auto", dpi: float = 144) -> RenderedPage:
+def routed(
+    path: Path, *, mode: Mode = "auto", dpi: float = 144, text_order: TextOrder = "reading"
+) -> RenderedPage:
     with PdfSource(path) as source:
-        return source.render(0, dpi=dpi, max_pixels=MAX_PIXELS, mode=mode)
+        return source.render(0, dpi=dpi, max_pixels=MAX_PIXELS, mode=mode, text_order=text_order)
 
 
 def written(folder: Path, content: bytes) -> Path:
@@ -395,3 +398,18 @@ def test_a_page_of_two_columns_written_line_by_line_is_read_by_columns(tmp_path:
         for column in range(2)
         for row in range(20)
     ]
+
+
+@pytest.mark.parametrize("mode", ["auto", "text"])
+def test_columns_written_line_by_line_come_in_the_order_that_is_asked_for(
+    tmp_path: Path, mode: Mode
+) -> None:
+    document, page = prose_page([])
+    stated = columns_by_rows(page)
+    path = save(document, tmp_path)
+
+    read, kept = routed(path, mode=mode), routed(path, mode=mode, text_order="file")
+
+    assert texts(read) == [*stated[::2], *stated[1::2]]
+    assert texts(kept) == stated
+    assert read.decision == kept.decision
