@@ -1,5 +1,6 @@
-"""Accept a document: its bytes first, then its row, then the message about it."""
+"""Accept a document: its bytes first, then its row, then the message about it if it has room."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -7,7 +8,7 @@ import structlog
 
 from api.errors import ApiError
 from api.ledger import CommitUnknownError, DocumentEntry, TenantLedger
-from api.services import SendSplit
+from api.services import PlaceForSplit, SendSplit
 from api.source_upload import SourceUpload, StoredSource
 from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
@@ -45,14 +46,18 @@ def accept_document(
     *,
     ledger: TenantLedger,
     store: ObjectStore,
+    place_for_split: PlaceForSplit,
     send_split: SendSplit,
     dispatch_after_s: float,
 ) -> Acceptance:
     """Complete an upload, and make the document that the workers look for.
 
     The order is what makes it safe to die at any point: bytes without a row are only garbage,
-    a row without a message is sent by the sweep ``dispatch_after_s`` seconds later. One call
+    a row whose message is lost is sent by the sweep ``dispatch_after_s`` seconds later. One call
     does all of it, so that a request that is cancelled has either done all or nothing.
+
+    Only an interactive document is sent at once, while the queue has room; any other is left to
+    the sweep, which knows whose turn it is.
 
     Raises:
         ApiError: the batch is unknown or closed, or the Idempotency-Key was used for another
@@ -66,24 +71,37 @@ def accept_document(
     options = _options(submission.fields, ledger)
     source = upload.finish()
     document = _document(submission, source, options, tenant=ledger.tenant)
-    try:
-        ledger.add_document(document, dispatch_after_s=dispatch_after_s)
-    except DuplicateRowError as error:
-        _delete(store, source.key)
-        return _replay(document, ledger, error)
-    except CommitUnknownError:
-        # The bytes stay in any case: deleting them could lose an accepted document.
-        if not _stands(document.id, ledger):
+    # Taken before the row is written, which says whether the sweep has to look at it at once.
+    with _place(document, place_for_split) as is_sent:
+        try:
+            ledger.add_document(document, dispatch_after_s=dispatch_after_s if is_sent else 0)
+        except DuplicateRowError as error:
+            _delete(store, source.key)
+            return _replay(document, ledger, error)
+        except CommitUnknownError:
+            # The bytes stay in any case: deleting them could lose an accepted document.
+            if not _stands(document.id, ledger):
+                raise
+        except DatabaseError:
+            _delete(store, source.key)
             raise
-    except DatabaseError:
-        _delete(store, source.key)
-        raise
-    log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
+        log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
+        if is_sent:
+            _send(document, send_split)
+    return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
+
+
+def _place(document: Document, place_for_split: PlaceForSplit) -> AbstractContextManager[bool]:
+    if document.priority == Priority.INTERACTIVE:
+        return place_for_split()
+    return nullcontext(enter_result=False)
+
+
+def _send(document: Document, send_split: SendSplit) -> None:
     try:
         send_split(document.id, priority=Priority(document.priority))
     except DispatchError:
         log.warning("document left to the sweep", document_id=str(document.id))
-    return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
 
 
 def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:

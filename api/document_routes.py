@@ -256,6 +256,7 @@ async def _receive(
             upload,
             ledger=ledger,
             store=services.store,
+            place_for_split=services.place_for_split,
             send_split=services.send_split,
             dispatch_after_s=settings.dispatch_grace_s,
         )

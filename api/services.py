@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
@@ -37,6 +38,10 @@ class SendSplit(Protocol):
     def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
 
 
+PlaceForSplit = Callable[[], AbstractContextManager[bool]]
+"""Takes room in the queue for one document as long as the block lasts; False: there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Doors:
     """The servers that the API talks to; ``probes`` ask each of them for an answer."""
@@ -44,6 +49,7 @@ class Doors:
     transaction: Transaction
     store: ObjectStore
     send_split: SendSplit
+    place_for_split: PlaceForSplit
     probes: Mapping[str, Probe]
 
 
@@ -67,6 +73,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             transaction=database.transaction,
             store=store,
             send_split=dispatch.send_split,
+            place_for_split=partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
@@ -90,6 +97,7 @@ class Services:
         self.transaction = doors.transaction
         self.store = doors.store
         self.send_split = doors.send_split
+        self.place_for_split = doors.place_for_split
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only

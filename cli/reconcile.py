@@ -1,8 +1,12 @@
-"""``pagefleet reconcile``: the sweep that sends again what stands still."""
+"""``pagefleet reconcile``: the sweep that sends what is due."""
 
 
 def reconcile() -> None:
-    """Look for work that stands still and send it again, until stopped.
+    """Send work from the database to the workers, round after round, until stopped.
+
+    Each round fills the queues up to PAGEFLEET_DISPATCH_QUEUE_LIMIT messages: interactive
+    documents first, tenants and batches by turns, and again what stands still, as after the death
+    of a worker. Without this program only interactive documents start, and nothing recovers.
 
     Several may run at a time; each looks at rows that no other holds.
     """
@@ -23,5 +27,6 @@ def reconcile() -> None:
             transaction=runtime.database.transaction,
             rules=runtime.rules,
             limit=settings.sweep_limit,
-            interval_s=settings.sweep_interval_s,
+            busy_interval_s=settings.dispatch_interval_s,
+            idle_interval_s=settings.sweep_interval_s,
         )

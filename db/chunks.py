@@ -127,7 +127,7 @@ def publish(
 
     Returns:
         Whether the document waits for its assembly now and no chord will call for it: this was
-        its last chunk, and an attempt that failed before has killed the chord.
+        its last chunk, and there is no chord, or it is dead or in doubt.
 
     The document's row is locked first: without that the last two chunks could each see the
     other one open, and nobody would assemble.
@@ -156,7 +156,7 @@ def publish(
     is_last = _close_document_if_done(
         session, claim.document_id, claim.generation, assemble_after_s
     )
-    return is_last and _most_attempts(session, claim.document_id, claim.generation) > 1
+    return is_last and not _has_sound_chord(session, claim.document_id, claim.generation)
 
 
 def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None:
@@ -254,13 +254,22 @@ def _close_document_if_done(
     return True
 
 
-def _most_attempts(session: Session, document_id: UUID, generation: int) -> int:
-    most = session.scalar(
-        select(func.max(Chunk.attempt)).where(
-            Chunk.document_id == document_id, Chunk.generation == generation
+def _has_sound_chord(session: Session, document_id: UUID, generation: int) -> bool:
+    """Say whether all chunks came as a chord and none of them twice.
+
+    An attempt that failed has killed the chord. A chunk that was sent again may have been done
+    without it, and its part of the chord been counted too early or never.
+    """
+    most_attempts = func.max(Chunk.attempt)
+    most_deliveries = func.max(Chunk.deliveries)
+    return bool(
+        session.scalar(
+            select(and_(Document.by_chord, most_attempts <= 1, most_deliveries <= 1))
+            .join(Chunk, Chunk.document_id == Document.id)
+            .where(Document.id == document_id, Chunk.generation == generation)
+            .group_by(Document.id)
         )
     )
-    return most or 0
 
 
 def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:

@@ -40,9 +40,12 @@ class PlannedChunk:
 
 
 def insert(session: Session, document: Document, *, dispatch_after_s: float) -> None:
-    """Add a queued document that the sweep sends by itself after ``dispatch_after_s`` seconds."""
+    """Add a queued document that the sweep sends by itself after ``dispatch_after_s`` seconds.
+
+    0 or less says that nobody else sends it.
+    """
     document.dispatch_after = func.now() + timedelta(seconds=dispatch_after_s)
-    document.deliveries = 1
+    document.deliveries = int(dispatch_after_s > 0)
     session.add(document)
     session.flush()
 
@@ -214,12 +217,12 @@ def start_recognizing(
     *,
     page_count: int,
     chunks: Sequence[PlannedChunk],
-    dispatch_after_s: float,
+    chord_grace_s: float | None,
 ) -> None:
     """Write the page and chunk rows of a split document and move it on, in one transaction.
 
-    The chunk rows are their own outbox: what is not claimed ``dispatch_after_s`` seconds from
-    now is sent by the sweep.
+    The chunk rows are their own outbox. Are they about to be sent as a chord, the sweep sends
+    what is not claimed ``chord_grace_s`` seconds from now; None: it sends them all, from now on.
 
     Raises:
         StaleStateError: the claim is no longer ours.
@@ -232,6 +235,7 @@ def start_recognizing(
         attempt=claim.attempt,
         values={
             "page_count": page_count,
+            "by_chord": chord_grace_s is not None,
             "recognizing_at": func.now(),
             "excused": claim.attempt,  # the assembly counts its own attempts
             "deliveries": 0,
@@ -242,7 +246,7 @@ def start_recognizing(
     )
     document = get(session, claim.document_id)
     common = {"document_id": claim.document_id, "generation": claim.generation}
-    dispatch_after = session.scalar(select(func.now() + timedelta(seconds=dispatch_after_s)))
+    dispatch_after = session.scalar(select(func.now() + timedelta(seconds=chord_grace_s or 0)))
     session.bulk_insert_mappings(
         Page.__mapper__,
         [
@@ -262,7 +266,7 @@ def start_recognizing(
                 "page_start": chunk.page_start,
                 "page_stop": chunk.page_stop,
                 "state": ChunkState.QUEUED,
-                "deliveries": 1,
+                "deliveries": int(chord_grace_s is not None),
                 "dispatch_after": dispatch_after,
             }
             for chunk in chunks

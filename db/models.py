@@ -56,19 +56,29 @@ def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
 
 
-def _outbox_index(table: str) -> Index:
+def _outbox_index(name: str, *, states: str = "") -> Index:
     """Index only the rows that somebody has to look at: final rows, by far the most, stay out.
 
     Its order lets the sweep go from lane to lane without reading what waits in them. A lane is
     what shares a tenant's turns fairly: one batch, or all documents that belong to none.
     """
+    is_due = "dispatch_after IS NOT NULL"
     return Index(
-        f"ix_{table}_due",
+        name,
         "priority",
         "tenant",
         "lane",
         "dispatch_after",
-        postgresql_where=text("dispatch_after IS NOT NULL"),
+        postgresql_where=text(f"{is_due} AND state IN ({states})" if states else is_due),
+    )
+
+
+def _tried_index(table: str) -> Index:
+    """Index the few rows that may have used up their attempts: a full queue does not hide them."""
+    return Index(
+        f"ix_{table}_tried",
+        "dispatch_after",
+        postgresql_where=text("dispatch_after IS NOT NULL AND attempt > excused"),
     )
 
 
@@ -105,7 +115,10 @@ class Document(Model):
             postgresql_include=["page_estimate", "pixel_estimate"],
             postgresql_where=text("state IN ('queued', 'splitting', 'recognizing', 'assembling')"),
         ),
-        _outbox_index("documents"),
+        # Apart, so that few assemblies are not looked for among many splits.
+        _outbox_index("ix_documents_split_due", states="'queued', 'splitting'"),
+        _outbox_index("ix_documents_assembly_due", states="'recognizing', 'assembling'"),
+        _tried_index("documents"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -167,7 +180,8 @@ class Chunk(Model):
         _one_of("state", ChunkState),
         CheckConstraint("page_start >= 0 AND page_stop > page_start", name="page_range"),
         UniqueConstraint("document_id", "generation", "page_start", "page_stop"),
-        _outbox_index("chunks"),
+        _outbox_index("ix_chunks_due"),
+        _tried_index("chunks"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)

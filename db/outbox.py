@@ -1,34 +1,44 @@
-"""Rows that stand still: what has to be sent (again), found and marked in one statement.
+"""What has to be sent (again): taken by turns, and marked as sent before it is.
 
-Two sweeps may run at once: a row that one of them has locked is skipped by the other.
+Two sweeps may run at once: a row that one of them has locked is passed over by the other.
 """
 
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
-from db.models import Chunk, Document
-from db.states import DocumentState, Priority
+from db import due_rows
+from db.due_rows import Work
+from db.fair_share import Lane, Turns
+from db.states import Priority
 
+__all__ = [
+    "DueWork",
+    "Taken",
+    "Turns",
+    "Work",
+    "forget_chord",
+    "put_back_unsent",
+    "take_due",
+    "take_spent",
+]
 
-class Work(StrEnum):
-    """What a due row is waiting for."""
-
-    SPLIT = "split"
-    RECOGNIZE = "recognize"
-    ASSEMBLE = "assemble"
+# Rows that are counted in every lane; most lanes get no more turns at a time.
+_FIRST_LOOK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """A row that somebody has to be told about again; ``id`` is a document's or a chunk's.
+    """A row that somebody has to be told about; ``id`` is a document's or a chunk's.
 
-    ``attempts`` are the claims that count towards the cap; ``priority`` is the document's.
+    ``attempts`` are the claims that count towards the cap; ``priority`` is the document's;
+    ``due_since`` is what was due before the row was marked.
     """
 
     work: Work
@@ -37,116 +47,132 @@ class DueWork:
     generation: int
     attempts: int
     priority: Priority
+    lane: Lane
+    due_since: datetime
     page_start: int = 0
     page_stop: int = 0
 
 
-def take_due_documents(session: Session, *, limit: int, backoff_s: float) -> list[DueWork]:
-    """Mark up to ``limit`` due documents as sent once more, and return them.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What has its turn, in order; ``left`` are those that wait on, as far as they were counted."""
 
-    The next look at each is put off by ``backoff_s`` seconds, doubled with every delivery up to
-    64 times that: a sweep that re-sends at a fixed pace floods a queue that is merely long.
+    due: Sequence[DueWork] = ()
+    left: int = 0
+
+
+def take_due(
+    session: Session, work: Work, priority: Priority, *, turns: Turns, room: int, backoff_s: float
+) -> Taken:
+    """Mark up to ``room`` due rows as sent once more, and return them.
+
+    Tenants take turns, and within a tenant its lanes; in a lane the oldest comes first. The next
+    look at each is put off by ``backoff_s`` seconds, doubled with every delivery.
     """
-    due = (
-        select(Document.id)
-        .where(Document.dispatch_after <= func.now())
-        .order_by(Document.dispatch_after)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    ).scalar_subquery()
-    rows = session.execute(
-        update(Document)
-        .where(Document.id.in_(due))
-        .values(
-            deliveries=Document.deliveries + 1,
-            dispatch_after=func.now()
-            + timedelta(seconds=backoff_s) * func.power(2, func.least(Document.deliveries, 6)),
-        )
-        .returning(
-            Document.id,
-            Document.state,
-            Document.generation,
-            Document.priority,
-            (Document.attempt - Document.excused).label("attempts"),
-        )
-    ).all()
-    return [
-        DueWork(
-            work=Work.SPLIT if row.state in _SPLIT_STATES else Work.ASSEMBLE,
-            id=row.id,
-            document_id=row.id,
-            generation=row.generation,
-            attempts=row.attempts,
-            priority=Priority(row.priority),
-        )
-        for row in rows
-    ]
+    waiting, planned = _plan(session, work, priority, turns=turns, room=room)
+    by_lane: dict[Lane, deque[DueWork]] = {}
+    for each, lanes in _by_count(planned).items():
+        rows = due_rows.mark_oldest(session, work, priority, lanes, each=each, backoff_s=backoff_s)
+        for found in sorted((_due_work(work, row) for row in rows), key=lambda due: due.due_since):
+            by_lane.setdefault(found.lane, deque()).append(found)
+    # Another sweep may have been faster at some of them.
+    due = [by_lane[lane].popleft() for lane in planned if by_lane.get(lane)]
+    turns.remember(planned, waiting)
+    return Taken(due, sum(waiting.values()) - len(due))
 
 
-def take_due_chunks(session: Session, *, limit: int, backoff_s: float) -> list[DueWork]:
-    """Mark up to ``limit`` due chunks as sent once more, and return them; see documents."""
-    due = (
-        select(Chunk.id)
-        .where(Chunk.dispatch_after <= func.now())
-        .order_by(Chunk.dispatch_after)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    ).scalar_subquery()
-    priority_of_chunk = (
-        select(Document.priority).where(Document.id == Chunk.document_id).scalar_subquery()
+def take_spent(
+    session: Session, work: Work, *, max_attempts: int, limit: int, backoff_s: float
+) -> list[DueWork]:
+    """Mark and return due rows that have used up their attempts; see ``take_due``."""
+    rows = due_rows.mark_spent(
+        session, work, max_attempts=max_attempts, limit=limit, backoff_s=backoff_s
     )
-    rows = session.execute(
-        update(Chunk)
-        .where(Chunk.id.in_(due))
-        .values(
-            deliveries=Chunk.deliveries + 1,
-            dispatch_after=func.now()
-            + timedelta(seconds=backoff_s) * func.power(2, func.least(Chunk.deliveries, 6)),
-        )
-        .returning(
-            Chunk.id,
-            Chunk.document_id,
-            Chunk.generation,
-            priority_of_chunk.label("priority"),
-            (Chunk.attempt - Chunk.excused).label("attempts"),
-            Chunk.page_start,
-            Chunk.page_stop,
-        )
-    ).all()
-    return [
-        DueWork(
-            work=Work.RECOGNIZE,
-            id=row.id,
-            document_id=row.document_id,
-            generation=row.generation,
-            attempts=row.attempts,
-            priority=Priority(row.priority),
-            page_start=row.page_start,
-            page_stop=row.page_stop,
-        )
-        for row in rows
-    ]
+    return [_due_work(work, row) for row in rows]
 
 
-def put_back_unsent(session: Session, unsent: Sequence[DueWork], *, delay_s: float) -> None:
-    """Undo the marks of work that could not be sent, so that the broker's fault costs no back-off.
+def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
+    """Undo the marks of work that was not sent, which costs it neither back-off nor its turn.
 
     A row that somebody claimed meanwhile is left alone.
     """
-    for table, is_chunk in ((Document, False), (Chunk, True)):
-        ids = [work.id for work in unsent if (work.work is Work.RECOGNIZE) is is_chunk]
+    for table, is_chunk in (("documents", False), ("chunks", True)):
+        rows = [work for work in unsent if (work.work is Work.RECOGNIZE) is is_chunk]
         session.execute(
-            update(table)
-            .where(
-                table.id.in_(ids),
-                table.dispatch_after.is_not(None),
-                or_(table.lease_expires_at.is_(None), table.lease_expires_at < func.now()),
-            )
-            .values(
-                deliveries=table.deliveries - 1,
-                dispatch_after=func.now() + timedelta(seconds=delay_s),
-            )
+            text(f"""
+                UPDATE {table}
+                SET deliveries = deliveries - 1, dispatch_after = unsent.due_since
+                FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS timestamptz[]))
+                  AS unsent(unsent_id, due_since)
+                WHERE id = unsent.unsent_id AND dispatch_after IS NOT NULL
+                  AND (lease_expires_at IS NULL OR lease_expires_at < now())
+            """),  # noqa: S608 - the two tables above
+            {"ids": [work.id for work in rows], "times": [work.due_since for work in rows]},
         )
 
 
-_SPLIT_STATES = frozenset({DocumentState.QUEUED, DocumentState.SPLITTING})
+def forget_chord(session: Session, document_id: UUID, generation: int) -> None:
+    """Make the chunks of a chord that was not sent, or not wholly, due at once, each by itself."""
+    sent_as_chord = {"document_id": document_id, "generation": generation}
+    session.execute(
+        text(
+            "UPDATE documents SET by_chord = false"
+            " WHERE id = :document_id AND generation = :generation"
+        ),
+        sent_as_chord,
+    )
+    session.execute(
+        text(
+            "UPDATE chunks SET deliveries = 0, dispatch_after = now()"
+            " WHERE document_id = :document_id AND generation = :generation AND state = 'queued'"
+        ),
+        sent_as_chord,
+    )
+
+
+def _plan(
+    session: Session, work: Work, priority: Priority, *, turns: Turns, room: int
+) -> tuple[dict[Lane, int], list[Lane]]:
+    """Return what waits, and whose turns they are.
+
+    Only lanes that get more turns than were counted in them are counted again: a thousand long
+    lanes cost no more than their heads.
+    """
+    most = min(_FIRST_LOOK, room)
+    waiting = due_rows.count(session, work, priority, most=most)
+    uncounted = {lane for lane, count in waiting.items() if count == most}
+    while True:
+        supposed = {lane: room if lane in uncounted else count for lane, count in waiting.items()}
+        planned = turns.plan(supposed, room)
+        short = [
+            lane
+            for lane, count in Counter(planned).items()
+            if lane in uncounted and count > waiting[lane]
+        ]
+        if not short:
+            return waiting, planned
+        waiting |= due_rows.count_in(session, work, priority, short, most=room)
+        uncounted.difference_update(short)
+
+
+def _by_count(planned: Sequence[Lane]) -> dict[int, list[Lane]]:
+    """Group lanes by their number of turns, since LIMIT takes no column."""
+    by_count: dict[int, list[Lane]] = {}
+    for lane, count in Counter(planned).items():
+        by_count.setdefault(count, []).append(lane)
+    return by_count
+
+
+def _due_work(work: Work, row: Row[Any]) -> DueWork:
+    return DueWork(
+        work=work,
+        id=row.id,
+        document_id=row.document_id,
+        generation=row.generation,
+        attempts=row.attempts,
+        priority=Priority(row.priority),
+        lane=Lane(row.tenant, row.lane),
+        due_since=row.due_since,
+        page_start=row.page_start,
+        page_stop=row.page_stop,
+    )

@@ -5,22 +5,38 @@ Tasks are named, not imported, so that whoever sends needs none of what they wor
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from uuid import UUID
 
 from celery import chord
 from celery.canvas import Signature
-from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError
 
 from db.states import Priority
+from workers import queue_room
 from workers.app import app
-from workers.celeryconfig import ASSEMBLE_TASK, PRIORITIES, RECOGNIZE_TASK, SPLIT_TASK
+from workers.broker import DispatchError, check, faults_translated
+from workers.celeryconfig import (
+    ASSEMBLE_QUEUE,
+    ASSEMBLE_TASK,
+    PRIORITIES,
+    RECOGNIZE_TASK,
+    SPLIT_QUEUE,
+    SPLIT_TASK,
+)
 from workers.ocr.page_numbers import page_number
 
-
-class DispatchError(Exception):
-    """The message could not be sent; the row stands and the sweep sends it later."""
+__all__ = [
+    "ChunkMessage",
+    "DispatchError",
+    "check",
+    "place_for_split",
+    "send_assembly",
+    "send_assembly_if_place",
+    "send_chord",
+    "send_chunk",
+    "send_split",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +93,26 @@ def send_chord(
     _send(chord(header, _assembly_signature(document_id, generation, priority), app=app))
 
 
-def check() -> None:
-    """Ask the broker whether it answers; for readiness probes.
+def place_for_split(*, limit: int) -> AbstractContextManager[bool]:
+    """Take room for the message about one interactive document, for as long as the block lasts.
+
+    Returns:
+        What says on entering whether there is room. Without it the row is left to the sweep.
+    """
+    return queue_room.place_for_one(SPLIT_QUEUE, priority=Priority.INTERACTIVE, limit=limit)
+
+
+def send_assembly_if_place(
+    document_id: UUID, generation: int, *, priority: Priority, limit: int
+) -> None:
+    """Say that a document is ready to be assembled, if there is room to say it.
 
     Raises:
-        DispatchError: it does not.
+        DispatchError: the broker does not take it.
     """
-    try:
-        with app.connection_for_write() as connection:
-            connection.ensure_connection(max_retries=1, interval_start=0)
-            connection.channel()  # opening a channel pings the server
-    except (KombuError, OperationalError, RedisError, OSError) as error:
-        raise DispatchError("the message broker is not reachable") from error
+    with queue_room.place_for_one(ASSEMBLE_QUEUE, priority=priority, limit=limit) as has_place:
+        if has_place:
+            send_assembly(document_id, generation, priority=priority)
 
 
 def _chunk_signature(chunk: ChunkMessage, priority: Priority) -> Signature[object]:
@@ -130,7 +154,5 @@ def _signature(
 
 
 def _send(message: Signature[object]) -> None:
-    try:
+    with faults_translated():
         message.apply_async(retry=False)
-    except (KombuError, OperationalError, RedisError, OSError) as error:
-        raise DispatchError("the message broker is not reachable") from error

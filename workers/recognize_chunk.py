@@ -91,7 +91,7 @@ def recognize_chunk(
                 assemble_after_s=rules.dispatch_grace_s,
             )
         if ends_document:
-            _send_assembly(work)
+            _send_assembly(work, rules)
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
         log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)
@@ -156,11 +156,14 @@ def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
         raise RuntimeError(f"asked for pages {work.page_indexes}, got {read}")
 
 
-def _send_assembly(work: _Work) -> None:
-    """Say that the document is ready, where its chord is dead; the sweep would say so later."""
+def _send_assembly(work: _Work, rules: WorkRules) -> None:
+    """Say that the document is ready, where no chord does; the sweep would say so later."""
     try:
-        dispatch.send_assembly(
-            work.claim.document_id, work.claim.generation, priority=work.priority
+        dispatch.send_assembly_if_place(
+            work.claim.document_id,
+            work.claim.generation,
+            priority=work.priority,
+            limit=rules.queue_limit,
         )
     except DispatchError:
         log.warning("assembly not sent")

@@ -1,20 +1,24 @@
-"""Recover what stands still: the database is the truth, and the chord only the fast path.
+"""Dispatch what is due: the database is the truth, messages and chords only the fast path.
 
-A process of its own (``pagefleet reconcile``): a message that would start it could be lost too.
-Two may run at once.
+New work and work that stands still are the same here: rows whose ``dispatch_after`` has passed.
+Each round fills the queues up to their limit. A process of its own (``pagefleet reconcile``): a
+message that would start it could be lost too. Two may run at once.
 """
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 
 from db import chunks, documents, outbox
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
-from db.outbox import DueWork, Work
-from workers import dispatch
+from db.outbox import DueWork, Turns, Work
+from db.states import Priority
+from workers import dispatch, queue_room
+from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.failures import ERROR_CODES
 from workers.work_rules import WorkRules
@@ -23,35 +27,78 @@ log = structlog.get_logger(__name__)
 
 _LOST = ERROR_CODES["worker_lost"]
 
+# Later steps first, so that documents finish instead of all being half done; a split waits for
+# what this round has left of its lane's chunks.
+_QUEUES: Mapping[Work, str] = {
+    Work.ASSEMBLE: ASSEMBLE_QUEUE,
+    Work.RECOGNIZE: RECOGNIZE_QUEUE,
+    Work.SPLIT: SPLIT_QUEUE,
+}
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What one sweep did."""
 
-    sent: int = 0
+class Memory:
+    """Whose turn it was, for each kind of work and priority."""
+
+    def __init__(self) -> None:
+        self.turns: defaultdict[tuple[Work, Priority], Turns] = defaultdict(Turns)
+
+
+@dataclass(slots=True)
+class Round:
+    """What one round did.
+
+    Attributes:
+        sent: messages by kind.
+        given_up: rows that had used up their attempts.
+        waiting: messages in each queue before the round.
+        left: rows that wait on, as far as they were counted.
+        is_busy: whether there may be more to do at once: something was sent, or a queue is full.
+    """
+
+    sent: dict[Work, int] = field(default_factory=lambda: dict.fromkeys(Work, 0))
     given_up: int = 0
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    left: int = 0
+    is_busy: bool = False
 
 
-def recover_stalled(*, transaction: Transaction, rules: WorkRules, limit: int) -> Recovered:
-    """Send again what is due, and give up what has used up its attempts.
+def recover_stalled(
+    *, transaction: Transaction, rules: WorkRules, limit: int, memory: Memory | None = None
+) -> Round:
+    """Give up what has used up its attempts, and send what is due while the queues have room.
 
     A row is marked before its message is sent: dying in between costs one back-off, while the
-    other order could send the same row in every sweep.
+    other order could send the same row in every round. A broker that is away, or has no memory
+    left, ends the round; what it did not take is due as before.
+
+    Args:
+        transaction: opens a transaction.
+        rules: the delays, and the most messages in a queue.
+        limit: most rows of one kind that one round gives up.
+        memory: whose turn it was in the rounds before.
     """
-    with transaction() as session:
-        due = outbox.take_due_documents(session, limit=limit, backoff_s=rules.dispatch_grace_s)
-        due += outbox.take_due_chunks(session, limit=limit, backoff_s=rules.dispatch_grace_s)
-    spent = [work for work in due if work.attempts >= rules.max_attempts]
-    for work in spent:
-        _give_up(work, transaction=transaction, rules=rules)
-    to_send = [work for work in due if work.attempts < rules.max_attempts]
-    sent = _send_all(to_send)
-    if sent < len(to_send):
-        with transaction() as session:
-            outbox.put_back_unsent(session, to_send[sent:], delay_s=rules.retry_delay_s)
-    if due:
-        log.info("stalled work recovered", sent=sent, given_up=len(spent))
-    return Recovered(sent, len(spent))
+    done = Round(given_up=_give_up_spent(transaction=transaction, rules=rules, limit=limit))
+    turns = (memory or Memory()).turns
+    try:
+        done.waiting = queue_room.waiting()
+        for work in _QUEUES:
+            for priority in Priority:
+                _send_due(
+                    work,
+                    priority,
+                    done,
+                    turns=turns[work, priority],
+                    transaction=transaction,
+                    rules=rules,
+                )
+    except DispatchError:
+        # The next step would wait for the same time-out.
+        log.warning("round ended, the broker is not reachable or refuses")
+        done.is_busy = False
+    if done.given_up or any(done.sent.values()):
+        sent = {work.value: count for work, count in done.sent.items()}
+        log.info("round", **sent, given_up=done.given_up, depth=done.waiting, waiting=done.left)
+    return done
 
 
 def sweep_until(
@@ -60,18 +107,37 @@ def sweep_until(
     transaction: Transaction,
     rules: WorkRules,
     limit: int,
-    interval_s: float,
+    busy_interval_s: float,
+    idle_interval_s: float,
 ) -> None:
-    """Sweep again and again until ``stop`` is set; an unreachable database is waited for."""
+    """Do round after round until ``stop`` is set; an unreachable database is waited for."""
+    memory = Memory()
     while not stop.is_set():
         try:
-            recovered = recover_stalled(transaction=transaction, rules=rules, limit=limit)
+            done = recover_stalled(transaction=transaction, rules=rules, limit=limit, memory=memory)
         except DatabaseUnavailableError:
-            log.warning("sweep skipped, the database is not reachable")
-            recovered = Recovered()
-        # A full sweep means that more is due: it goes on at once.
-        if recovered.sent + recovered.given_up < limit:
-            stop.wait(interval_s)
+            log.warning("round skipped, the database is not reachable")
+            done = Round()
+        stop.wait(busy_interval_s if done.is_busy else idle_interval_s)
+
+
+def _give_up_spent(*, transaction: Transaction, rules: WorkRules, limit: int) -> int:
+    """Give up rows whatever the queues have room for; return how many there were."""
+    with transaction() as session:
+        spent = [
+            due
+            for work in Work
+            for due in outbox.take_spent(
+                session,
+                work,
+                max_attempts=rules.max_attempts,
+                limit=limit,
+                backoff_s=rules.dispatch_grace_s,
+            )
+        ]
+    for work in spent:
+        _give_up(work, transaction=transaction, rules=rules)
+    return len(spent)
 
 
 def _give_up(work: DueWork, *, transaction: Transaction, rules: WorkRules) -> None:
@@ -88,18 +154,52 @@ def _give_up(work: DueWork, *, transaction: Transaction, rules: WorkRules) -> No
     log.error("work given up", work=work.work, id=str(work.id), attempts=rules.max_attempts)
 
 
-def _send_all(due: Iterable[DueWork]) -> int:
-    """Send in order until the broker fails; return how many were sent."""
+def _send_due(
+    work: Work,
+    priority: Priority,
+    done: Round,
+    *,
+    turns: Turns,
+    transaction: Transaction,
+    rules: WorkRules,
+) -> None:
+    """Fill one queue with documents of one priority, and add what was done to ``done``.
+
+    Raises:
+        DispatchError: the broker does not answer, or refuses; what it did not take is due again.
+    """
+    queue = _QUEUES[work]
+    most = queue_room.most_waiting(queue, priority, limit=rules.queue_limit)
+    room = most - done.waiting[queue] - done.sent[work]
+    if room <= 0:
+        done.is_busy = True
+        return
+    with transaction() as session:
+        taken = outbox.take_due(
+            session, work, priority, turns=turns, room=room, backoff_s=rules.dispatch_grace_s
+        )
+    done.left += taken.left
+    if not taken.due:
+        return
+    done.is_busy = True
     sent = 0
-    for work in due:
-        try:
-            _send(work)
-        except DispatchError:
-            # The rest would wait for the same time-out.
-            log.warning("sweep stopped, the broker is not reachable", sent=sent)
-            return sent
-        sent += 1
-    return sent
+    try:
+        # Asked again for what it is: others send meanwhile.
+        with queue_room.reserved(
+            queue, len(taken.due), priority=priority, limit=rules.queue_limit
+        ) as granted:
+            for each in taken.due[:granted]:
+                _send(each)
+                sent += 1
+    finally:
+        done.sent[work] += sent
+        _put_back(taken.due[sent:], transaction)
+
+
+def _put_back(unsent: Sequence[DueWork], transaction: Transaction) -> None:
+    if unsent:
+        with transaction() as session:
+            outbox.put_back_unsent(session, unsent)
 
 
 def _send(work: DueWork) -> None:

@@ -67,6 +67,7 @@ def work_rules(settings: WorkerSettings) -> WorkRules:
         max_attempts=settings.max_attempts,
         retry_delay_s=settings.retry_delay_s,
         dispatch_grace_s=settings.dispatch_grace_s,
+        queue_limit=settings.dispatch_queue_limit,
     )
 
 

@@ -249,11 +249,20 @@ class WorkerSettings(OcrSettings):
     retry_delay_s: float = Field(
         default=10, gt=0, description="how long work that was put back rests"
     )
+    dispatch_queue_limit: int = Field(
+        default=256,
+        ge=8,
+        description="most messages that wait in a queue, 4 for each of 64 slots; the rest waits "
+        "in Postgres",
+    )
+    dispatch_interval_s: float = Field(
+        default=0.5, gt=0, description="between two rounds of `pagefleet reconcile` with work left"
+    )
     sweep_interval_s: float = Field(
-        default=5, gt=0, description="between two rounds of `pagefleet reconcile`"
+        default=5, gt=0, description="between two rounds of `pagefleet reconcile` without any"
     )
     sweep_limit: int = Field(
-        default=1_000, ge=1, description="most rows of one kind that one round looks at"
+        default=1_000, ge=1, description="most rows of one kind that one round gives up"
     )
     soft_shutdown_s: float = Field(
         default=60,

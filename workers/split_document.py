@@ -1,4 +1,4 @@
-"""Split a document: count its pages, plan its chunks, send its chord."""
+"""Split a document: count its pages, plan its chunks, send its chord if there is room for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from uuid import UUID
 
 import structlog
 
-from db import documents
+from db import documents, outbox
 from db.documents import DocumentClaim, PlannedChunk
 from db.engine import Transaction
 from db.ids import new_id
 from db.states import Priority
-from workers import claimed_work, dispatch
+from workers import claimed_work, dispatch, queue_room
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
@@ -36,7 +36,10 @@ def split_document(
     chunk_pages: int,
     rules: WorkRules,
 ) -> int:
-    """Turn a queued document into page and chunk rows, and send them; return the page count.
+    """Turn a queued document into page and chunk rows; return the page count.
+
+    All chunks are sent at once as a chord where the queue has room for them; else none is, and
+    the sweep sends them as room appears.
 
     0: nothing was to be done, because somebody else has the document, or its file was at fault
     and the document ended as failed. Run twice, the second run finds the first one's claim.
@@ -51,18 +54,20 @@ def split_document(
         path = source_file.fetch(document_id, sha256=source.sha256)
         page_count = renderer.open(path).page_count
         chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
-        with transaction() as session:
-            documents.start_recognizing(
-                session,
-                claim,
-                page_count=page_count,
-                chunks=chunks,
-                dispatch_after_s=rules.dispatch_grace_s,
-            )
-        log.info("document split", pages=page_count, chunks=len(chunks))
-        # Committed first: a message must not overtake the row it speaks of. Dying here loses
-        # the messages, and the sweep sends what is not claimed within the grace.
-        _send(claim, chunks, source.priority)
+        with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
+            with transaction() as session:
+                documents.start_recognizing(
+                    session,
+                    claim,
+                    page_count=page_count,
+                    chunks=chunks,
+                    chord_grace_s=rules.dispatch_grace_s if by_chord else None,
+                )
+            log.info("document split", pages=page_count, chunks=len(chunks), by_chord=by_chord)
+            # Committed first: a message must not overtake the row it speaks of. Dying here loses
+            # the messages, and the sweep sends what is not claimed within the grace.
+            if by_chord:
+                _send(claim, chunks, source.priority, transaction)
     return page_count
 
 
@@ -91,7 +96,12 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
         return _Source(claim, document.sha256, Priority(document.priority))
 
 
-def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priority) -> None:
+def _send(
+    claim: DocumentClaim,
+    chunks: Sequence[PlannedChunk],
+    priority: Priority,
+    transaction: Transaction,
+) -> None:
     messages = [
         ChunkMessage(chunk.id, claim.document_id, chunk.page_start, chunk.page_stop)
         for chunk in chunks
@@ -99,4 +109,6 @@ def _send(claim: DocumentClaim, chunks: Sequence[PlannedChunk], priority: Priori
     try:
         dispatch.send_chord(claim.document_id, claim.generation, messages, priority=priority)
     except DispatchError:
-        log.warning("chord not sent")
+        log.warning("chord not sent, its chunks are left to the sweep")
+        with transaction() as session:
+            outbox.forget_chord(session, claim.document_id, claim.generation)

@@ -13,6 +13,7 @@ class WorkRules:
         max_attempts: claims that count, after which a row is given up.
         retry_delay_s: how long a row that was put back rests.
         dispatch_grace_s: how long the sweep leaves a sent message alone.
+        queue_limit: most messages that wait in a queue.
     """
 
     worker: str
@@ -20,3 +21,4 @@ class WorkRules:
     max_attempts: int
     retry_delay_s: float
     dispatch_grace_s: float
+    queue_limit: int

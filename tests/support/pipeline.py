@@ -21,7 +21,7 @@ from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
 from workers.page_renderer import PageRenderer
 from workers.recognize_chunk import ChunkOutcome, recognize_chunk
-from workers.recover_stalled import Recovered, recover_stalled
+from workers.recover_stalled import Round, recover_stalled
 from workers.source_file import SourceFile
 from workers.split_document import split_document
 from workers.work_rules import WorkRules
@@ -89,7 +89,7 @@ class Pipeline:
             rules=self.rules,
         )
 
-    def sweep(self) -> Recovered:
+    def sweep(self) -> Round:
         return recover_stalled(transaction=self.database.transaction, rules=self.rules, limit=100)
 
     def finish(self, document_id: UUID) -> str:

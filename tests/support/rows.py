@@ -53,10 +53,13 @@ def add_recognizing_document(
     *,
     page_count: int = 3,
     chunk_pages: int = 2,
-    dispatch_after_s: float = NOT_DUE_S,
+    chord_grace_s: float | None = NOT_DUE_S,
     **values: Any,
 ) -> tuple[UUID, list[PlannedChunk]]:
-    """Insert a document and split it; return its id and its chunks."""
+    """Insert a document and split it; return its id and its chunks.
+
+    ``chord_grace_s=None``: they are due at once and belong to no chord.
+    """
     document_id = add_document(session, **values)
     chunks = [
         PlannedChunk(new_id(), start, min(start + chunk_pages, page_count))
@@ -67,6 +70,6 @@ def add_recognizing_document(
         claim_split(session, document_id),
         page_count=page_count,
         chunks=chunks,
-        dispatch_after_s=dispatch_after_s,
+        chord_grace_s=chord_grace_s,
     )
     return document_id, chunks

@@ -9,6 +9,9 @@ branch_labels = None
 depends_on = None
 
 _DUE = sa.text("dispatch_after IS NOT NULL")
+_SPLIT_DUE = sa.text("dispatch_after IS NOT NULL AND state IN ('queued', 'splitting')")
+_ASSEMBLY_DUE = sa.text("dispatch_after IS NOT NULL AND state IN ('recognizing', 'assembling')")
+_TRIED = sa.text("dispatch_after IS NOT NULL AND attempt > excused")
 _OPEN = sa.text("state IN ('queued', 'splitting', 'recognizing', 'assembling')")
 _DOCUMENT_STATES = (
     "'queued', 'splitting', 'recognizing', 'assembling', 'succeeded', 'partly_succeeded',"
@@ -47,6 +50,7 @@ def downgrade() -> None:
     op.drop_table("key_usage")
     op.drop_column("api_keys", "max_pages_per_day")
     op.drop_column("api_keys", "max_open_pages")
+    op.drop_index("ix_chunks_tried", table_name="chunks")
     op.drop_index("ix_chunks_due", table_name="chunks")
     op.drop_constraint(
         "uq_chunks_document_id_generation_page_start_page_stop", "chunks", type_="unique"
@@ -63,7 +67,8 @@ def downgrade() -> None:
         op.drop_column("chunks", column)
     op.create_index("ix_chunks_dispatch_after", "chunks", ["dispatch_after"], postgresql_where=_DUE)
     op.drop_index("ix_documents_open", table_name="documents")
-    op.drop_index("ix_documents_due", table_name="documents")
+    for index in ("tried", "assembly_due", "split_due"):
+        op.drop_index(f"ix_documents_{index}", table_name="documents")
     op.execute("UPDATE documents SET state = 'cancelled' WHERE state = 'deleting'")
     _replace_check("documents", _DOCUMENT_STATES)
     for column in ("by_chord", "pixel_estimate", "page_estimate", "key_id", "lane"):
@@ -101,12 +106,14 @@ def _extend_documents() -> None:
     op.execute("UPDATE documents SET by_chord = true WHERE state = 'recognizing'")
     _replace_check("documents", f"{_DOCUMENT_STATES}, 'deleting'")
     op.drop_index("ix_documents_dispatch_after", table_name="documents")
-    op.create_index(
-        "ix_documents_due",
-        "documents",
-        ["priority", "tenant", "lane", "dispatch_after"],
-        postgresql_where=_DUE,
-    )
+    for index, due in (("split_due", _SPLIT_DUE), ("assembly_due", _ASSEMBLY_DUE)):
+        op.create_index(
+            f"ix_documents_{index}",
+            "documents",
+            ["priority", "tenant", "lane", "dispatch_after"],
+            postgresql_where=due,
+        )
+    op.create_index("ix_documents_tried", "documents", ["dispatch_after"], postgresql_where=_TRIED)
     op.create_index(
         "ix_documents_open",
         "documents",
@@ -143,6 +150,7 @@ def _extend_chunks() -> None:
         ["priority", "tenant", "lane", "dispatch_after"],
         postgresql_where=_DUE,
     )
+    op.create_index("ix_chunks_tried", "chunks", ["dispatch_after"], postgresql_where=_TRIED)
 
 
 def _replace_check(table: str, states: str) -> None:

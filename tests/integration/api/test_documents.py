@@ -1,5 +1,6 @@
 import hashlib
 import json
+from contextlib import nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import pytest
 from db import documents
 from db.states import DocumentState
 from storage import keys
-from tests.support.api_server import RunningApi, documents_in, keys_in
+from tests.support.api_server import RunningApi, Serve, documents_in, keys_in
 from tests.support.rows import add_recognizing_document
 from workers.ocr.options import OcrOptions
 
@@ -39,7 +40,8 @@ def test_a_document_is_accepted_with_its_bytes_its_row_and_its_message(api: Runn
     assert row.size_bytes == len(PDF)
     assert row.source == {"kind": "upload", "key": keys.source_key(document_id)}
     assert row.dispatch_after is not None
-    assert api.dispatch.sent == [document_id]
+    assert row.dispatch_after > row.created_at  # the message has the grace to arrive
+    assert (api.dispatch.sent, api.dispatch.priorities) == ([document_id], ["interactive"])
 
 
 def test_an_accepted_document_is_described(api: RunningApi) -> None:
@@ -56,11 +58,22 @@ def test_an_accepted_document_is_described(api: RunningApi) -> None:
     assert api.client.get(view["links"]["self"]).json() == view
 
 
-def test_a_document_is_sent_with_its_priority(api: RunningApi) -> None:
-    submit(api.client)
+def test_a_document_in_bulk_is_left_to_the_sweep_at_once(api: RunningApi) -> None:
     submit(api.client, priority="bulk")
 
-    assert api.dispatch.priorities == ["interactive", "bulk"]
+    (row,) = documents_in(api.database)
+    assert api.dispatch.sent == []
+    assert (row.dispatch_after, row.deliveries) == (row.created_at, 0)
+
+
+def test_a_document_without_room_in_the_queue_is_left_to_the_sweep_at_once(serve: Serve) -> None:
+    with serve(place_for_split=lambda: nullcontext(enter_result=False)) as api:
+        response = submit(api.client)
+
+    (row,) = documents_in(api.database)
+    assert response.status_code == 202
+    assert api.dispatch.sent == []
+    assert (row.dispatch_after, row.deliveries) == (row.created_at, 0)
 
 
 def test_the_type_is_told_from_the_content(api: RunningApi) -> None:

@@ -1,5 +1,5 @@
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -40,6 +40,7 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
         yield Doors(
             transaction=database.transaction,
             store=open_store(s3_bucket),
+            place_for_split=lambda: nullcontext(enter_result=True),
             send_split=RecordedDispatch(),
             probes={},
         )

@@ -4,12 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from db import chunks, documents, pages
+from db import chunks, documents, outbox, pages
 from db.chunks import ChunkClaim, PageRecord
 from db.engine import Database, Session
 from db.errors import StaleStateError
-from db.states import DocumentState, PageState
-from tests.support.rows import add_recognizing_document
+from db.outbox import Turns, Work
+from db.states import DocumentState, PageState, Priority
+from tests.support.rows import DUE_NOW_S, add_recognizing_document
 
 
 @pytest.fixture
@@ -137,6 +138,21 @@ def test_a_last_chunk_calls_for_the_assembly_when_a_failed_attempt_killed_the_ch
         answer = publish(session, claim(session, planned[0].id))
 
     assert answer is needs_a_message
+
+
+@pytest.mark.parametrize("chord_grace_s", [None, DUE_NOW_S])
+def test_a_last_chunk_that_came_outside_of_a_chord_calls_for_the_assembly(
+    database: Database, chord_grace_s: float | None
+) -> None:
+    with database.transaction() as session:
+        _, planned = add_recognizing_document(session, page_count=1, chord_grace_s=chord_grace_s)
+        outbox.take_due(
+            session, Work.RECOGNIZE, Priority.INTERACTIVE, turns=Turns(), room=1, backoff_s=60
+        )
+
+        answer = publish(session, claim(session, planned[0].id))
+
+    assert answer
 
 
 def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Database) -> None:

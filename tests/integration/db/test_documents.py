@@ -84,7 +84,7 @@ def test_an_outdated_attempt_cannot_move_the_document(database: Database) -> Non
         claim_split(session, document_id)
 
     with database.transaction() as session, pytest.raises(StaleStateError):
-        documents.start_recognizing(session, zombie, page_count=1, chunks=[], dispatch_after_s=1)
+        documents.start_recognizing(session, zombie, page_count=1, chunks=[], chord_grace_s=1)
 
 
 def test_an_outdated_attempt_cannot_fail_the_document(database: Database) -> None:
@@ -148,7 +148,7 @@ def test_attempts_of_the_split_do_not_count_for_the_assembly(database: Database)
     with database.transaction() as session:
         document_id = add_document(session, attempt=3)
         claim = claim_split(session, document_id)
-        documents.start_recognizing(session, claim, page_count=1, chunks=[], dispatch_after_s=1)
+        documents.start_recognizing(session, claim, page_count=1, chunks=[], chord_grace_s=1)
 
     with database.transaction() as session:
         assembly = documents.claim_assembly(

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import pytest
 
 from db import chunks, documents, outbox
-from db.engine import Database
-from db.outbox import Work
+from db.engine import Database, Session
+from db.outbox import DueWork, Turns, Work
 from db.states import DocumentState, Priority
 from tests.support.rows import (
     DUE_NOW_S,
@@ -21,11 +21,22 @@ def database(database_url: str) -> Iterator[Database]:
     database.dispose()
 
 
+def take(session: Session, work: Work, *, room: int = 10, backoff_s: float = 30) -> list[DueWork]:
+    """Take rows of any priority, as the first round of a sweep does."""
+    return [
+        due
+        for priority in Priority
+        for due in outbox.take_due(
+            session, work, priority, turns=Turns(), room=room, backoff_s=backoff_s
+        ).due
+    ]
+
+
 def test_a_queued_document_without_a_message_is_due_for_its_split(database: Database) -> None:
     with database.transaction() as session:
         document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
 
-        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        due = take(session, Work.SPLIT)
 
     assert [(work.work, work.id) for work in due] == [(Work.SPLIT, document_id)]
 
@@ -34,10 +45,10 @@ def test_due_work_has_the_priority_of_its_document(database: Database) -> None:
     with database.transaction() as session:
         for priority in Priority:
             add_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
-            add_recognizing_document(session, dispatch_after_s=DUE_NOW_S, priority=priority)
+            add_recognizing_document(session, chord_grace_s=None, priority=priority)
 
-        documents_due = outbox.take_due_documents(session, limit=10, backoff_s=30)
-        chunks_due = outbox.take_due_chunks(session, limit=10, backoff_s=30)
+        chunks_due = take(session, Work.RECOGNIZE)
+        documents_due = take(session, Work.SPLIT)
 
     assert {work.priority for work in documents_due} == set(Priority)
     assert sorted(work.priority for work in chunks_due) == ["bulk"] * 2 + ["interactive"] * 2
@@ -46,9 +57,9 @@ def test_due_work_has_the_priority_of_its_document(database: Database) -> None:
 def test_what_was_just_sent_is_left_alone(database: Database) -> None:
     with database.transaction() as session:
         add_document(session, dispatch_after_s=DUE_NOW_S)
-        outbox.take_due_documents(session, limit=10, backoff_s=30)
+        take(session, Work.SPLIT)
 
-        again = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        again = take(session, Work.SPLIT)
 
     assert again == []
 
@@ -58,7 +69,7 @@ def test_a_claimed_document_is_due_when_its_lease_ends(database: Database) -> No
         document_id = add_document(session)
         claim_split(session, document_id, lease_s=-1)
 
-        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        due = take(session, Work.SPLIT)
 
     assert [(work.id, work.attempts) for work in due] == [(document_id, 1)]
 
@@ -68,7 +79,7 @@ def test_a_chunk_whose_worker_died_is_due_with_its_pages(database: Database) -> 
         document_id, planned = add_recognizing_document(session)
         chunks.claim(session, planned[1].id, worker="a", lease_s=-1, max_attempts=4)
 
-        due = outbox.take_due_chunks(session, limit=10, backoff_s=30)
+        due = take(session, Work.RECOGNIZE)
 
     assert [(work.id, work.document_id, work.page_start, work.page_stop) for work in due] == [
         (planned[1].id, document_id, 2, 3)
@@ -80,7 +91,7 @@ def test_a_document_whose_chunks_are_done_is_due_for_its_assembly(database: Data
         document_id, planned = add_recognizing_document(session, page_count=1)
         chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
 
-        due = outbox.take_due_documents(session, limit=10, backoff_s=30)
+        due = take(session, Work.ASSEMBLE)
 
     assert [(work.work, work.id) for work in due] == [(Work.ASSEMBLE, document_id)]
 
@@ -91,8 +102,8 @@ def test_two_sweeps_at_once_share_the_rows(database: Database) -> None:
             add_document(session, dispatch_after_s=DUE_NOW_S)
 
     with database.transaction() as one, database.transaction() as other:
-        first = outbox.take_due_documents(one, limit=4, backoff_s=30)
-        second = outbox.take_due_documents(other, limit=4, backoff_s=30)
+        first = take(one, Work.SPLIT, room=4, backoff_s=30)
+        second = take(other, Work.SPLIT, room=4, backoff_s=30)
 
     assert len({work.id for work in [*first, *second]}) == 6
 
@@ -104,7 +115,7 @@ def test_the_wait_doubles_with_every_delivery(database: Database) -> None:
         document.deliveries = 4
         session.flush()
 
-        outbox.take_due_documents(session, limit=1, backoff_s=1)
+        take(session, Work.SPLIT, room=1, backoff_s=1)
         session.refresh(document)
 
     assert document.dispatch_after is not None
@@ -136,36 +147,36 @@ def test_a_document_that_somebody_works_on_is_not_given_up(database: Database) -
 def test_what_could_not_be_sent_is_due_again_without_a_longer_wait(database: Database) -> None:
     with database.transaction() as session:
         document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
-        due = outbox.take_due_documents(session, limit=10, backoff_s=3_600)
+        due = take(session, Work.SPLIT, room=10, backoff_s=3_600)
 
-        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+        outbox.put_back_unsent(session, due)
 
         document = documents.get(session, document_id)
         session.refresh(document)
         deliveries = document.deliveries
-        again = outbox.take_due_documents(session, limit=10, backoff_s=3_600)
-    assert deliveries == 1
+        again = take(session, Work.SPLIT, room=10, backoff_s=3_600)
+    assert deliveries == 0
     assert [work.id for work in again] == [document_id]
 
 
 def test_an_unsent_chunk_is_due_again_too(database: Database) -> None:
     with database.transaction() as session:
-        add_recognizing_document(session, dispatch_after_s=DUE_NOW_S)
-        due = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+        add_recognizing_document(session, chord_grace_s=DUE_NOW_S)
+        due = take(session, Work.RECOGNIZE, room=10, backoff_s=3_600)
 
-        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+        outbox.put_back_unsent(session, due)
 
-        again = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+        again = take(session, Work.RECOGNIZE, room=10, backoff_s=3_600)
     assert {work.id for work in again} == {work.id for work in due}
 
 
 def test_a_chunk_that_was_claimed_meanwhile_keeps_its_lease(database: Database) -> None:
     with database.transaction() as session:
-        _, planned = add_recognizing_document(session, page_count=1, dispatch_after_s=DUE_NOW_S)
-        due = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+        _, planned = add_recognizing_document(session, page_count=1, chord_grace_s=DUE_NOW_S)
+        due = take(session, Work.RECOGNIZE, room=10, backoff_s=3_600)
         chunks.claim(session, planned[0].id, worker="a", lease_s=60, max_attempts=4)
 
-        outbox.put_back_unsent(session, due, delay_s=DUE_NOW_S)
+        outbox.put_back_unsent(session, due)
 
-        again = outbox.take_due_chunks(session, limit=10, backoff_s=3_600)
+        again = take(session, Work.RECOGNIZE, room=10, backoff_s=3_600)
     assert again == []

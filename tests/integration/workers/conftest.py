@@ -8,6 +8,7 @@ from db.engine import Database
 from tests.support.pipeline import Pipeline
 from tests.support.rows import NOT_DUE_S
 from tests.support.stores import RefusingObjectStore
+from workers import broker as broker_door
 from workers import dispatch
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.source_file import SourceFile
@@ -31,8 +32,12 @@ def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PAGEFLEET_S3_BUCKET", "pagefleet")
     with Celery("pagefleet", set_as_current=False) as app:
         app.config_from_object("workers.celeryconfig:options")
-        monkeypatch.setattr(dispatch, "app", app)
+        for door in (broker_door, dispatch):
+            monkeypatch.setattr(door, "app", app)
         yield app
+        # What a chord returned unsubscribes when it is collected, from a server that is gone by
+        # then, and tries so for minutes.
+        app.backend.result_consumer.subscribed_to.clear()
 
 
 @pytest.fixture
@@ -45,7 +50,12 @@ def pipeline(
     database = Database(database_url)
     source_file = SourceFile(store, folder=tmp_path)
     rules = WorkRules(
-        worker="test:1", lease_s=60, max_attempts=3, retry_delay_s=5, dispatch_grace_s=NOT_DUE_S
+        worker="test:1",
+        lease_s=60,
+        max_attempts=3,
+        retry_delay_s=5,
+        dispatch_grace_s=NOT_DUE_S,
+        queue_limit=256,
     )
     with PageRenderer(RenderLimits()) as renderer:
         yield Pipeline(database, store, source_file, renderer, rules)

@@ -10,6 +10,7 @@ import redis
 
 from db import chunks
 from db.errors import StaleStateError
+from db.outbox import Work
 from db.states import DocumentState, PageState
 from storage import keys
 from storage.errors import ObjectCorruptError, StorageUnavailableError
@@ -321,7 +322,7 @@ def test_a_worker_that_died_is_replaced_by_the_sweep(pipeline: Pipeline) -> None
     pipeline.recognize(chunk_id)
     state = pipeline.assemble(document_id)
 
-    assert (swept.sent, state) == (1, DocumentState.SUCCEEDED)
+    assert (swept.sent[Work.RECOGNIZE], state) == (1, DocumentState.SUCCEEDED)
 
 
 def test_a_source_that_changed_in_storage_is_not_read(pipeline: Pipeline) -> None:

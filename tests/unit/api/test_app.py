@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 import structlog
@@ -40,6 +40,7 @@ def make_app(
         yield Doors(
             transaction=transaction,
             store=InMemoryObjectStore(),
+            place_for_split=nullcontext,
             send_split=RecordedDispatch(),
             probes=probes or {},
         )

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import anyio
 import pytest
 
@@ -57,7 +59,7 @@ def test_uploads_that_are_completed_wait_for_one_another_and_for_no_other_call()
     settings = settings_with(pool_size=1)
 
     async def threads_left() -> tuple[float, float]:
-        doors = Doors(lambda: None, InMemoryObjectStore(), lambda _: None, {})  # type: ignore[arg-type, return-value]  # never asked
+        doors = Doors(lambda: None, InMemoryObjectStore(), lambda _: None, nullcontext, {})  # type: ignore[arg-type, return-value]  # never asked
         services = Services(settings, doors)
         return await services.in_accepting_thread(
             lambda: (

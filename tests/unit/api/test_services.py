@@ -1,5 +1,5 @@
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import pytest
 
@@ -24,7 +24,8 @@ def services_for(max_uploads: int) -> Services:
         api_max_uploads=max_uploads,
     )
     return Services(
-        settings, Doors(no_database, InMemoryObjectStore(), RecordedDispatch(), probes={})
+        settings,
+        Doors(no_database, InMemoryObjectStore(), RecordedDispatch(), nullcontext, {}),
     )
 
 

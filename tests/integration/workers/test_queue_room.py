@@ -1,0 +1,140 @@
+"""Room in the real broker's queues, and who may take it."""
+
+import threading
+
+import pytest
+import redis
+from celery import Celery
+
+from db.ids import new_id
+from db.states import Priority
+from workers import dispatch, queue_room
+from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
+from workers.dispatch import ChunkMessage, DispatchError
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+LIMIT = 40
+
+
+def send_splits(count: int, priority: Priority = Priority.BULK) -> None:
+    for _ in range(count):
+        dispatch.send_split(new_id(), priority=priority)
+
+
+def room_for(
+    wanted: int, priority: Priority = Priority.INTERACTIVE, queue: str = SPLIT_QUEUE
+) -> int:
+    with queue_room.reserved(queue, wanted, priority=priority, limit=LIMIT) as granted:
+        return granted
+
+
+def test_what_waits_is_counted_whatever_its_priority() -> None:
+    send_splits(3, Priority.BULK)
+    send_splits(2, Priority.INTERACTIVE)
+
+    assert queue_room.waiting() == {"split": 5, "recognize": 0, "assemble": 0}
+
+
+def test_a_queue_has_no_more_room_than_its_limit() -> None:
+    send_splits(37)
+
+    assert room_for(10) == 3
+
+
+def test_bulk_leaves_a_quarter_of_a_queue_to_interactive_documents() -> None:
+    send_splits(30)
+
+    assert room_for(LIMIT, Priority.BULK) == 0
+    assert room_for(LIMIT, Priority.INTERACTIVE) == 10
+
+
+def test_half_of_the_assemblies_queue_is_left_to_chords() -> None:
+    assert room_for(LIMIT, queue=ASSEMBLE_QUEUE) == LIMIT // 2
+
+
+def test_room_is_taken_by_one_sender_alone() -> None:
+    with queue_room.reserved(SPLIT_QUEUE, 30, priority=Priority.INTERACTIVE, limit=LIMIT):
+        meanwhile = room_for(LIMIT)
+
+    assert (meanwhile, room_for(LIMIT)) == (10, LIMIT)
+
+
+def test_many_senders_at_once_take_no_more_than_there_is() -> None:
+    together = threading.Barrier(8)
+    granted: list[int] = []
+
+    def take() -> None:
+        with queue_room.reserved(
+            SPLIT_QUEUE, 9, priority=Priority.INTERACTIVE, limit=LIMIT
+        ) as count:
+            granted.append(count)
+            together.wait(timeout=20)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(granted) == LIMIT
+
+
+def test_room_of_a_sender_that_died_comes_back(redis_url: str) -> None:
+    with (
+        redis.Redis.from_url(redis_url) as client,
+        queue_room.reserved(SPLIT_QUEUE, 30, priority=Priority.INTERACTIVE, limit=LIMIT),
+    ):
+        (member,) = client.zrange("pagefleet:split.reserved", 0, -1)
+        client.zadd("pagefleet:split.reserved", {member: 1})  # its time is long over
+
+        assert room_for(LIMIT) == LIMIT
+
+
+def test_a_chord_has_room_or_is_not_sent() -> None:
+    with queue_room.place_for_chord(LIMIT // 2, limit=LIMIT) as fits:
+        pass
+    with queue_room.place_for_chord(LIMIT // 2 + 1, limit=LIMIT) as does_not_fit:
+        pass
+
+    assert (fits, does_not_fit) == (True, False)
+
+
+def test_assemblies_that_chords_will_send_keep_the_next_chord_away() -> None:
+    for _ in range(LIMIT // 2):
+        dispatch.send_assembly(new_id(), 1, priority=Priority.INTERACTIVE)
+
+    with queue_room.place_for_chord(1, limit=LIMIT) as has_place:
+        pass
+
+    assert not has_place
+
+
+def test_an_assembly_without_room_is_left_to_the_sweep() -> None:
+    for _ in range(LIMIT):
+        dispatch.send_assembly_if_place(new_id(), 1, priority=Priority.INTERACTIVE, limit=LIMIT)
+
+    assert queue_room.waiting()[ASSEMBLE_QUEUE] == LIMIT // 2
+
+
+def test_what_a_worker_holds_takes_no_room(broker: Celery) -> None:
+    for _ in range(2):
+        dispatch.send_chunk(ChunkMessage(new_id(), new_id(), 0, 1), priority=Priority.BULK)
+    with broker.connection_for_read() as connection:
+        message = connection.default_channel.basic_get(RECOGNIZE_QUEUE)
+
+        assert message is not None
+        assert room_for(LIMIT, queue=RECOGNIZE_QUEUE) == LIMIT - 1
+
+
+def test_a_broker_that_is_away_has_no_place(
+    broker: Celery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(broker.conf, "broker_url", "redis://127.0.0.1:9/0")
+
+    with dispatch.place_for_split(limit=LIMIT) as has_place:
+        pass
+
+    assert not has_place
+    with pytest.raises(DispatchError):
+        queue_room.waiting()
