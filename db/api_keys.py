@@ -3,22 +3,80 @@
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.errors import RowNotFoundError
 from db.models import ApiKey
 
 PREFIX = "pf"
 _SECRET_BYTES = 24
 
 
-def create(session: Session, *, tenant: str, name: str) -> str:
-    """Add a key and return it as ``pf_<id>_<secret>``; it can never be shown again."""
+def create(
+    session: Session,
+    *,
+    tenant: str,
+    name: str,
+    max_open_pages: int | None = None,
+    max_pages_per_day: int | None = None,
+) -> str:
+    """Add a key and return it as ``pf_<id>_<secret>``; it can never be shown again.
+
+    A quota of None is none: the limits of the whole system hold for every key.
+    """
     key_id = secrets.token_hex(6)
     secret = secrets.token_hex(_SECRET_BYTES)
-    session.add(ApiKey(id=key_id, tenant=tenant, secret_sha256=_hash(secret), name=name))
+    session.add(
+        ApiKey(
+            id=key_id,
+            tenant=tenant,
+            secret_sha256=_hash(secret),
+            name=name,
+            max_open_pages=max_open_pages,
+            max_pages_per_day=max_pages_per_day,
+        )
+    )
     return f"{PREFIX}_{key_id}_{secret}"
+
+
+def id_of(presented: str) -> str:
+    """Return the id in a key, which is no secret; empty when it is not one."""
+    return presented.removeprefix(f"{PREFIX}_").partition("_")[0]
+
+
+def list_all(session: Session, *, tenant: str | None = None) -> Sequence[ApiKey]:
+    """Return keys in the order in which they were made, revoked ones too."""
+    query = select(ApiKey).order_by(ApiKey.created_at, ApiKey.id)
+    return session.scalars(query if tenant is None else query.where(ApiKey.tenant == tenant)).all()
+
+
+def revoke(session: Session, key_id: str) -> ApiKey:
+    """Take a key out of use, for good, and return it; once more changes nothing.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    key = _get(session, key_id)
+    if key.revoked_at is None:
+        key.revoked_at = session.scalar(select(func.now()))
+    return key
+
+
+def set_quota(
+    session: Session, key_id: str, *, max_open_pages: int | None, max_pages_per_day: int | None
+) -> ApiKey:
+    """Give a key both quotas, and return it; None takes one away.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    key = _get(session, key_id)
+    key.max_open_pages = max_open_pages
+    key.max_pages_per_day = max_pages_per_day
+    return key
 
 
 def tenant_of(session: Session, presented: str) -> str | None:
@@ -41,6 +99,13 @@ def tenant_of(session: Session, presented: str) -> str | None:
     if key is None or not hmac.compare_digest(key.secret_sha256, _hash(secret)):
         return None
     return key.tenant
+
+
+def _get(session: Session, key_id: str) -> ApiKey:
+    key = session.get(ApiKey, key_id, with_for_update=True)
+    if key is None:
+        raise RowNotFoundError(f"no key {key_id}")
+    return key
 
 
 def _hash(secret: str) -> str:
