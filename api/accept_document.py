@@ -5,8 +5,10 @@ from uuid import UUID
 
 import structlog
 
+from api.admission import Admission
 from api.errors import ApiError
-from api.ledger import CommitUnknownError, DocumentEntry, TenantLedger
+from api.estimates import guess_page_pixels, guess_pages
+from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
 from api.services import SendSplit
 from api.source_upload import SourceUpload, StoredSource
 from api.upload_form import UploadFields, require_open, resolve_options
@@ -32,6 +34,14 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
+class PageLimits:
+    """What a document and a page of it may have at most; see the settings of these names."""
+
+    max_pages: int
+    render_max_pixels: int
+
+
+@dataclass(frozen=True, slots=True)
 class Acceptance:
     """The document that stands for a submission; replayed: an earlier request made it."""
 
@@ -46,6 +56,8 @@ def accept_document(
     ledger: TenantLedger,
     store: ObjectStore,
     send_split: SendSplit,
+    admission: Admission,
+    page_limits: PageLimits,
     dispatch_after_s: float,
 ) -> Acceptance:
     """Complete an upload, and make the document that the workers look for.
@@ -56,7 +68,7 @@ def accept_document(
 
     Raises:
         ApiError: the batch is unknown or closed, or the Idempotency-Key was used for another
-            request.
+            request, or the system is full, or the key's quota is used up.
         DocumentError: the file is at fault.
         StorageError: the store does not take the file.
         DatabaseError: the row cannot be written; the object is deleted.
@@ -64,8 +76,9 @@ def accept_document(
             row stands; the object stays.
     """
     options = _options(submission.fields, ledger)
+    require_room(submission.fields.lane, submission.idempotency_key, ledger, admission)
     source = upload.finish()
-    document = _document(submission, source, options, tenant=ledger.tenant)
+    document = _document(submission, source, options, ledger=ledger, page_limits=page_limits)
     try:
         ledger.add_document(document, dispatch_after_s=dispatch_after_s)
     except DuplicateRowError as error:
@@ -78,12 +91,59 @@ def accept_document(
     except DatabaseError:
         _delete(store, source.key)
         raise
+    except QuotaUsedUpError as error:
+        _delete(store, source.key)
+        raise admission.refusal_of(error.use) from error
+    admission.note_accepted(document)
     log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
     try:
         send_split(document.id, priority=Priority(document.priority))
     except DispatchError:
         log.warning("document left to the sweep", document_id=str(document.id))
     return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
+
+
+def require_room(
+    priority: Priority | None,
+    idempotency_key: str | None,
+    ledger: TenantLedger,
+    admission: Admission,
+) -> None:
+    """Refuse a document while the system is full, unless an earlier request made it already.
+
+    Args:
+        priority: the document's; None where it is not known yet.
+        idempotency_key: of the request.
+        ledger: of whoever sends it.
+        admission: knows how much is open.
+
+    Raises:
+        ApiError: there is no room.
+        DatabaseError: the database cannot be asked.
+    """
+    try:
+        admission.require_room(priority)
+    except ApiError:
+        if not _is_known(idempotency_key, ledger):
+            raise
+
+
+def require_quota(idempotency_key: str | None, ledger: TenantLedger, admission: Admission) -> None:
+    """Refuse a document of a key whose quota is used up, before its bytes are taken.
+
+    What decides is that it is counted when the document is added.
+
+    Raises:
+        ApiError: the quota is used up.
+        DatabaseError: the database cannot be asked.
+    """
+    use = ledger.key_use()
+    if use.is_used_up and not _is_known(idempotency_key, ledger):
+        raise admission.refusal_of(use)
+
+
+def _is_known(idempotency_key: str | None, ledger: TenantLedger) -> bool:
+    return idempotency_key is not None and ledger.document_of_key(idempotency_key) is not None
 
 
 def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
@@ -98,12 +158,24 @@ def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
 
 
 def _document(
-    submission: Submission, source: StoredSource, options: OcrOptions, *, tenant: str
+    submission: Submission,
+    source: StoredSource,
+    options: OcrOptions,
+    *,
+    ledger: TenantLedger,
+    page_limits: PageLimits,
 ) -> Document:
     fields = submission.fields
+    pages = guess_pages(source.media_type, source.size_bytes, max_pages=page_limits.max_pages)
+    pixels = guess_page_pixels(
+        source.stated_pixels, dpi=options.dpi, max_pixels=page_limits.render_max_pixels
+    )
     return Document(
         id=submission.document_id,
-        tenant=tenant,
+        tenant=ledger.tenant,
+        key_id=ledger.key_id,
+        page_estimate=pages,
+        pixel_estimate=pages * pixels,
         source={"kind": "upload", "key": source.key},
         filename=submission.filename,
         media_type=source.media_type,
@@ -112,8 +184,7 @@ def _document(
         options=options.model_dump(mode="json"),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
-        # A person waits for a single document; a batch must not make that person wait.
-        priority=fields.priority or ("interactive" if fields.batch_id is None else "bulk"),
+        priority=fields.lane,
         idempotency_key=submission.idempotency_key,
     )
 

@@ -1,5 +1,6 @@
 """Documents: send one, ask about it, list them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +11,14 @@ from pydantic import BaseModel
 
 from api import cursor as cursors
 from api import etags
-from api.accept_document import Acceptance, Submission, accept_document
+from api.accept_document import (
+    Acceptance,
+    PageLimits,
+    Submission,
+    accept_document,
+    require_quota,
+    require_room,
+)
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
@@ -26,7 +34,7 @@ from api.views import (
     page_view,
 )
 from db.ids import new_id
-from db.states import DocumentState
+from db.states import DocumentState, Priority
 from storage import keys
 from storage.errors import StorageError
 
@@ -121,7 +129,9 @@ _ACCEPTED_HEADERS = {
             "invalid_request",
             "idempotency_mismatch",
             "unknown_batch",
+            "quota_exceeded",
             "too_many_uploads",
+            "system_full",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -136,8 +146,9 @@ async def submit_document(
     """Send a document to be read.
 
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
-    afterwards.
+    afterwards. A full system, and a key whose quota is used up, are told before the file is taken.
     """
+    await anyio.to_thread.run_sync(_require_admission, ledger, services, idempotency_key)
     with services.upload_slot(ledger.tenant):
         acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
@@ -236,6 +247,12 @@ async def _receive(
         max_bytes=settings.api_max_upload_bytes,
     )
 
+    async def require_room_of_its_own(fields: Mapping[str, str]) -> None:
+        if priority := _stated_lane(fields):
+            await anyio.to_thread.run_sync(
+                require_room, priority, idempotency_key, ledger, services.admission
+            )
+
     async def write(block: bytes) -> None:
         await services.in_storage_thread(upload.write, block)
 
@@ -247,6 +264,7 @@ async def _receive(
                 min_bytes_per_s=settings.api_upload_min_bytes_per_s,
             ),
             request.headers.get("Content-Type"),
+            before_file=require_room_of_its_own,
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
         )
@@ -257,12 +275,29 @@ async def _receive(
             ledger=ledger,
             store=services.store,
             send_split=services.send_split,
+            admission=services.admission,
+            page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
             dispatch_after_s=settings.dispatch_grace_s,
         )
     except BaseException as error:  # a request that is cancelled leaves nothing behind either
         with anyio.CancelScope(shield=True):
             await _abort(upload, services, error)
         raise
+
+
+def _require_admission(
+    ledger: TenantLedger, services: Services, idempotency_key: str | None
+) -> None:
+    require_quota(idempotency_key, ledger, services.admission)
+    require_room(None, idempotency_key, ledger, services.admission)
+
+
+def _stated_lane(fields: Mapping[str, str]) -> Priority | None:
+    """Return the priority that the fields before a file settle; None when they leave it open."""
+    stated = fields.get("priority")
+    if stated in set(Priority):
+        return Priority(stated)
+    return Priority.BULK if fields.get("batch_id") else None
 
 
 async def _abort(upload: SourceUpload, services: Services, reason: BaseException) -> None:

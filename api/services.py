@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from api.admission import Admission, count_load, limits_of
 from api.auth import Keyring
 from api.capacity import capacity_of
 from api.errors import ApiError
@@ -58,6 +60,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         settings.database_url.get_secret_value(),
         pool_size=settings.api_database_pool_size,
         max_connections=capacity.database_connections,
+        answer_timeout_s=settings.api_database_timeout_s,
     )
     store = make_store(
         settings, attempts=STORAGE_ATTEMPTS, connections=capacity.storage_connections
@@ -91,6 +94,11 @@ class Services:
         self.store = doors.store
         self.send_split = doors.send_split
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
+        self.admission = Admission(
+            partial(count_load, doors.transaction),
+            limits_of(settings),
+            cache_s=settings.api_capacity_cache_s,
+        )
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only
         capacity = capacity_of(settings)
@@ -133,10 +141,22 @@ class Services:
     async def in_accepting_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run what completes an upload, on storage and database; waited for just as well."""
-        return await anyio.to_thread.run_sync(
-            lambda: function(*args, **kwargs), limiter=self._accepting_threads
-        )
+        """Run what completes an upload, on storage and database; waited for just as well.
+
+        Raises:
+            ApiError: no thread came free in the time that a request has for its answer.
+        """
+        try:
+            with anyio.fail_after(self.settings.api_answer_timeout_s):
+                await self._accepting_threads.acquire_on_behalf_of(turn := object())
+        except TimeoutError as error:
+            raise ApiError("busy") from error
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: function(*args, **kwargs), limiter=CapacityLimiter(1)
+            )
+        finally:
+            self._accepting_threads.release_on_behalf_of(turn)
 
 
 def limit_asking_threads(settings: ApiSettings) -> None:

@@ -52,6 +52,10 @@ class KeyUse:
     def has_used_up_open(self) -> bool:
         return self.max_open_pages is not None and (self.open_pages or 0) >= self.max_open_pages
 
+    @property
+    def is_used_up(self) -> bool:
+        return self.has_used_up_today or self.has_used_up_open
+
 
 def open_work(session: Session) -> Mapping[Priority, OpenWork]:
     """Count what is open of each priority; reads one index, in time with what is open."""

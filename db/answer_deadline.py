@@ -35,9 +35,7 @@ def require_answers(engine: Engine, *, within_s: float) -> None:
 class _TimelyConnection(psycopg.Connection[Any]):
     answer_timeout_s: float
 
-    def wait(
-        self, gen: PQGen[R], interval: float = _LOOK_S, timeout: float | None = None
-    ) -> R:
+    def wait(self, gen: PQGen[R], interval: float = _LOOK_S, timeout: float | None = None) -> R:
         """Do one exchange with the server.
 
         Raises:

@@ -107,9 +107,7 @@ def test_pages_of_documents_that_ended_lately_are_finished(database: Database) -
     with database.transaction() as session:
         for ago_s, pages in ((10, 5), (200, 6), (1_000, 700)):
             finished_at = now - timedelta(seconds=ago_s)
-            add_document(
-                session, state="succeeded", page_estimate=pages, finished_at=finished_at
-            )
+            add_document(session, state="succeeded", page_estimate=pages, finished_at=finished_at)
 
         assert admission.pages_finished(session, window_s=300) == 11
 
