@@ -9,8 +9,8 @@ from api.admission import Admission
 from api.errors import ApiError
 from api.estimates import guess_page_pixels, guess_pages
 from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
-from api.services import SendSplit
 from api.source_upload import SourceUpload, StoredSource
+from api.spared_dispatch import SendSplit
 from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
 from db.models import Document

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
-from uuid import UUID
+from typing import ParamSpec, TypeVar
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -17,8 +16,8 @@ from api.capacity import capacity_of
 from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
+from api.spared_dispatch import SendSplit, SparedDispatch
 from db.engine import Database, Transaction
-from db.states import Priority
 from storage.object_store import ObjectStore
 from workers import dispatch
 from workers.object_storage import make_store
@@ -31,12 +30,6 @@ Probe = Callable[[], None]
 STORAGE_ATTEMPTS = 3  # a client waits; whoever has time to try longer is a worker
 PROBE_TIMEOUT_S = 1.0
 PROBE_CACHE_S = 2.0
-
-
-class SendSplit(Protocol):
-    """Says that a document waits; ``DispatchError`` when nobody hears it."""
-
-    def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +62,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         yield Doors(
             transaction=database.transaction,
             store=store,
-            send_split=dispatch.send_split,
+            send_split=SparedDispatch(dispatch.send_split),
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
