@@ -59,23 +59,21 @@ def revoke(session: Session, key_id: str) -> ApiKey:
     Raises:
         RowNotFoundError: there is none.
     """
-    key = _get(session, key_id)
+    key = get(session, key_id)
     if key.revoked_at is None:
         key.revoked_at = session.scalar(select(func.now()))
     return key
 
 
-def set_quota(
-    session: Session, key_id: str, *, max_open_pages: int | None, max_pages_per_day: int | None
-) -> ApiKey:
-    """Give a key both quotas, and return it; None takes one away.
+def get(session: Session, key_id: str) -> ApiKey:
+    """Return a key to be changed.
 
     Raises:
         RowNotFoundError: there is none.
     """
-    key = _get(session, key_id)
-    key.max_open_pages = max_open_pages
-    key.max_pages_per_day = max_pages_per_day
+    key = session.get(ApiKey, key_id, with_for_update=True)
+    if key is None:
+        raise RowNotFoundError(f"no key has the id {key_id}")
     return key
 
 
@@ -99,13 +97,6 @@ def tenant_of(session: Session, presented: str) -> str | None:
     if key is None or not hmac.compare_digest(key.secret_sha256, _hash(secret)):
         return None
     return key.tenant
-
-
-def _get(session: Session, key_id: str) -> ApiKey:
-    key = session.get(ApiKey, key_id, with_for_update=True)
-    if key is None:
-        raise RowNotFoundError(f"no key {key_id}")
-    return key
 
 
 def _hash(secret: str) -> str:
