@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 
+import structlog
+
 from api.errors import ApiError
 from api.settings import ApiSettings
 from db import admission
 from db.admission import KeyUse, OpenWork
 from db.engine import Transaction
+from db.errors import DatabaseUnavailableError
 from db.models import Document
 from db.states import Priority
 
@@ -21,6 +24,8 @@ _UNKNOWN_RATE_RETRY_S = 60
 # Counting a million open documents takes a fraction of a second of the database: never more than
 # a twentieth of its time.
 _SHARE_OF_COUNTING = 20
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Admission:
         """Return what there is to do; one caller counts it anew, the others take what is known.
 
         Raises:
-            DatabaseError: it has to be counted, and the database cannot be asked.
+            DatabaseError: it was never counted, and the database cannot be asked.
         """
         is_first = self._counted is None
         is_due = is_first or self._clock() >= self._valid_until
@@ -177,15 +182,27 @@ class Admission:
             return  # somebody else has, while this one waited
         with self._lock:
             included = dict(self._accepted)
-        counted = self._count()
-        ended = self._clock()
+        try:
+            counted = self._count()
+        except DatabaseUnavailableError:
+            # Counting may fail where accepting does not, as when so much is open that it takes too
+            # long: an older count with what was accepted since is better than to refuse everybody.
+            if self._counted is None:
+                raise
+            self._use_until_next(began)
+            log.warning("open work not counted, an older count is used")
+            return
         with self._lock:
             self._counted = counted
             # What was accepted while it was counted may be counted twice, until the next time.
             self._accepted = {
                 each: _difference(self._accepted[each], included[each]) for each in Priority
             }
-            self._valid_until = ended + max(self._cache_s, _SHARE_OF_COUNTING * (ended - began))
+        self._use_until_next(began)
+
+    def _use_until_next(self, began: float) -> None:
+        now = self._clock()
+        self._valid_until = now + max(self._cache_s, _SHARE_OF_COUNTING * (now - began))
 
 
 def seconds_to_midnight(now_s: float) -> int:

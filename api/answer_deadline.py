@@ -45,6 +45,9 @@ class AnswerDeadline:
             return message
 
         async def send_noted(message: Message) -> None:
+            if deadline.cancel_called:
+                # What ran in a thread goes on to here; its answer would be broken off half sent.
+                raise ApiError("busy")
             deadline.deadline = math.inf
             await send(message)
 

@@ -12,6 +12,7 @@ from api.admission import (
 )
 from api.errors import ApiError
 from db.admission import KeyUse, OpenWork
+from db.errors import DatabaseUnavailableError
 from db.states import Priority
 from tests.support.rows import make_document
 
@@ -34,9 +35,12 @@ class Counted:
         self.takes_s = 0.0
         self.times = 0
         self.load = load_of()
+        self.is_away = False
 
     def __call__(self) -> Load:
         self.times += 1
+        if self.is_away:
+            raise DatabaseUnavailableError("away")
         self.clock.now_s += self.takes_s
         return self.load
 
@@ -132,6 +136,26 @@ def test_a_count_that_took_long_is_used_for_long(counted: Counted) -> None:
     counted.clock.now_s += 2
     admission.load()
     assert counted.times == 2
+
+
+def test_a_count_that_fails_leaves_the_one_before_in_use(counted: Counted) -> None:
+    counted.load = load_of(interactive=8)
+    admission = admission_of(counted)
+    admission.note_accepted(make_document(page_estimate=1))
+    admission.load()
+    admission.note_accepted(make_document(page_estimate=2))
+    counted.clock.now_s += 2
+    counted.is_away = True
+
+    assert admission.load().open[Priority.INTERACTIVE].pages == 10
+    assert counted.times == 2
+
+
+def test_a_first_count_that_fails_is_an_error(counted: Counted) -> None:
+    counted.is_away = True
+
+    with pytest.raises(DatabaseUnavailableError):
+        admission_of(counted).load()
 
 
 @pytest.mark.parametrize(
