@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Date, cast, func, select, update
+from sqlalchemy import BigInteger, Date, and_, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -103,19 +103,24 @@ def pages_finished(session: Session, *, window_s: float) -> int:
 
 def key_use(session: Session, *, tenant: str, key_id: str) -> KeyUse:
     """Return the quotas of a key and what it has used of them; nothing for a key that is gone."""
-    quota = session.execute(_quota_of(key_id)).one_or_none()
-    if quota is None:
-        return KeyUse()
-    usage = session.execute(
-        select(KeyUsage.pages, KeyUsage.documents).where(
-            KeyUsage.key_id == key_id, KeyUsage.day == _TODAY
+    found = session.execute(
+        select(
+            ApiKey.max_open_pages,
+            ApiKey.max_pages_per_day,
+            func.coalesce(KeyUsage.pages, 0).label("pages"),
+            func.coalesce(KeyUsage.documents, 0).label("documents"),
         )
+        .outerjoin(KeyUsage, and_(KeyUsage.key_id == ApiKey.id, KeyUsage.day == _TODAY))
+        .where(ApiKey.id == key_id)
     ).one_or_none()
+    if found is None:
+        return KeyUse()
     return KeyUse(
-        quota.max_open_pages,
-        quota.max_pages_per_day,
-        None if quota.max_open_pages is None else _open_pages(session, tenant, key_id),
-        *(usage or (0, 0)),
+        found.max_open_pages,
+        found.max_pages_per_day,
+        None if found.max_open_pages is None else _open_pages(session, tenant, key_id),
+        found.pages,
+        found.documents,
     )
 
 
@@ -130,7 +135,11 @@ def charge(session: Session, document: Document) -> KeyUse:
     if key_id is None:
         return KeyUse()
     # The key's row and not only that of the day: at midnight there are two of those.
-    quota = session.execute(_quota_of(key_id).with_for_update(key_share=True)).one_or_none()
+    quota = session.execute(
+        select(ApiKey.max_open_pages, ApiKey.max_pages_per_day)
+        .where(ApiKey.id == key_id)
+        .with_for_update(key_share=True)
+    ).one_or_none()
     if quota is None:
         return KeyUse()
     added = insert(KeyUsage).values(
@@ -185,10 +194,6 @@ def correct_usage(session: Session, document: Document, *, pages_more: int) -> N
 
 # Sessions run in UTC; see db.engine.
 _TODAY = cast(func.now(), Date)
-
-
-def _quota_of(key_id: str) -> Any:  # noqa: ANN401 - the type of a select spells out its columns
-    return select(ApiKey.max_open_pages, ApiKey.max_pages_per_day).where(ApiKey.id == key_id)
 
 
 def _open_pages(session: Session, tenant: str, key_id: str) -> int:
