@@ -11,6 +11,7 @@ from api.estimates import guess_page_pixels, guess_pages
 from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
 from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SendSplit
+from api.upload_admission import require_room
 from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
 from db.models import Document
@@ -101,49 +102,6 @@ def accept_document(
     except DispatchError:
         log.warning("document left to the sweep", document_id=str(document.id))
     return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
-
-
-def require_room(
-    priority: Priority | None,
-    idempotency_key: str | None,
-    ledger: TenantLedger,
-    admission: Admission,
-) -> None:
-    """Refuse a document while the system is full, unless an earlier request made it already.
-
-    Args:
-        priority: the document's; None where it is not known yet.
-        idempotency_key: of the request.
-        ledger: of whoever sends it.
-        admission: knows how much is open.
-
-    Raises:
-        ApiError: there is no room.
-        DatabaseError: the database cannot be asked.
-    """
-    try:
-        admission.require_room(priority)
-    except ApiError:
-        if not _is_known(idempotency_key, ledger):
-            raise
-
-
-def require_quota(idempotency_key: str | None, ledger: TenantLedger, admission: Admission) -> None:
-    """Refuse a document of a key whose quota is used up, before its bytes are taken.
-
-    What decides is that it is counted when the document is added.
-
-    Raises:
-        ApiError: the quota is used up.
-        DatabaseError: the database cannot be asked.
-    """
-    use = ledger.key_use()
-    if use.is_used_up and not _is_known(idempotency_key, ledger):
-        raise admission.refusal_of(use)
-
-
-def _is_known(idempotency_key: str | None, ledger: TenantLedger) -> bool:
-    return idempotency_key is not None and ledger.document_of_key(idempotency_key) is not None
 
 
 def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:

@@ -16,13 +16,12 @@ from api.accept_document import (
     PageLimits,
     Submission,
     accept_document,
-    require_quota,
-    require_room,
 )
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
 from api.source_upload import SourceUpload
+from api.upload_admission import require_admission, require_room, stated_lane
 from api.upload_form import receive_form, timely
 from api.views import (
     DocumentPage,
@@ -34,7 +33,7 @@ from api.views import (
     page_view,
 )
 from db.ids import new_id
-from db.states import DocumentState, Priority
+from db.states import DocumentState
 from storage import keys
 from storage.errors import StorageError
 
@@ -148,7 +147,7 @@ async def submit_document(
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
     afterwards. A full system, and a key whose quota is used up, are told before the file is taken.
     """
-    await anyio.to_thread.run_sync(_require_admission, ledger, services, idempotency_key)
+    await anyio.to_thread.run_sync(require_admission, idempotency_key, ledger, services.admission)
     with services.upload_slot(ledger.tenant):
         acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
@@ -248,7 +247,7 @@ async def _receive(
     )
 
     async def require_room_of_its_own(fields: Mapping[str, str]) -> None:
-        if priority := _stated_lane(fields):
+        if priority := stated_lane(fields):
             await anyio.to_thread.run_sync(
                 require_room, priority, idempotency_key, ledger, services.admission
             )
@@ -283,21 +282,6 @@ async def _receive(
         with anyio.CancelScope(shield=True):
             await _abort(upload, services, error)
         raise
-
-
-def _require_admission(
-    ledger: TenantLedger, services: Services, idempotency_key: str | None
-) -> None:
-    require_quota(idempotency_key, ledger, services.admission)
-    require_room(None, idempotency_key, ledger, services.admission)
-
-
-def _stated_lane(fields: Mapping[str, str]) -> Priority | None:
-    """Return the priority that the fields before a file settle; None when they leave it open."""
-    stated = fields.get("priority")
-    if stated in set(Priority):
-        return Priority(stated)
-    return Priority.BULK if fields.get("batch_id") else None
 
 
 async def _abort(upload: SourceUpload, services: Services, reason: BaseException) -> None:
