@@ -6,10 +6,13 @@ from uuid import UUID
 
 import structlog
 
+from api.admission import Admission
 from api.errors import ApiError
-from api.ledger import CommitUnknownError, DocumentEntry, TenantLedger
-from api.services import PlaceForSplit, SendSplit
+from api.estimates import guess_page_pixels, guess_pages
+from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
 from api.source_upload import SourceUpload, StoredSource
+from api.spared_dispatch import SplitMessages
+from api.upload_admission import require_room
 from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
 from db.models import Document
@@ -33,6 +36,14 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
+class PageLimits:
+    """What a document and a page of it may have at most; see the settings of these names."""
+
+    max_pages: int
+    render_max_pixels: int
+
+
+@dataclass(frozen=True, slots=True)
 class Acceptance:
     """The document that stands for a submission; replayed: an earlier request made it."""
 
@@ -46,8 +57,9 @@ def accept_document(
     *,
     ledger: TenantLedger,
     store: ObjectStore,
-    place_for_split: PlaceForSplit,
-    send_split: SendSplit,
+    messages: SplitMessages,
+    admission: Admission,
+    page_limits: PageLimits,
     dispatch_after_s: float,
 ) -> Acceptance:
     """Complete an upload, and make the document that the workers look for.
@@ -61,7 +73,7 @@ def accept_document(
 
     Raises:
         ApiError: the batch is unknown or closed, or the Idempotency-Key was used for another
-            request.
+            request, or the system is full, or the key's quota is used up.
         DocumentError: the file is at fault.
         StorageError: the store does not take the file.
         DatabaseError: the row cannot be written; the object is deleted.
@@ -69,10 +81,11 @@ def accept_document(
             row stands; the object stays.
     """
     options = _options(submission.fields, ledger)
+    require_room(submission.fields.lane, submission.idempotency_key, ledger, admission)
     source = upload.finish()
-    document = _document(submission, source, options, tenant=ledger.tenant)
+    document = _document(submission, source, options, ledger=ledger, page_limits=page_limits)
     # Taken before the row is written, which says whether the sweep has to look at it at once.
-    with _place(document, place_for_split) as is_sent:
+    with _place(document, messages) as is_sent:
         try:
             ledger.add_document(document, dispatch_after_s=dispatch_after_s if is_sent else 0)
         except DuplicateRowError as error:
@@ -85,21 +98,25 @@ def accept_document(
         except DatabaseError:
             _delete(store, source.key)
             raise
+        except QuotaUsedUpError as error:
+            _delete(store, source.key)
+            raise admission.refusal_of(error.use) from error
+        admission.note_accepted(document)
         log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
         if is_sent:
-            _send(document, send_split)
+            _send(document, messages)
     return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
 
 
-def _place(document: Document, place_for_split: PlaceForSplit) -> AbstractContextManager[bool]:
+def _place(document: Document, messages: SplitMessages) -> AbstractContextManager[bool]:
     if document.priority == Priority.INTERACTIVE:
-        return place_for_split()
+        return messages.place()
     return nullcontext(enter_result=False)
 
 
-def _send(document: Document, send_split: SendSplit) -> None:
+def _send(document: Document, messages: SplitMessages) -> None:
     try:
-        send_split(document.id, priority=Priority(document.priority))
+        messages.send(document.id, priority=Priority(document.priority))
     except DispatchError:
         log.warning("document left to the sweep", document_id=str(document.id))
 
@@ -116,12 +133,24 @@ def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
 
 
 def _document(
-    submission: Submission, source: StoredSource, options: OcrOptions, *, tenant: str
+    submission: Submission,
+    source: StoredSource,
+    options: OcrOptions,
+    *,
+    ledger: TenantLedger,
+    page_limits: PageLimits,
 ) -> Document:
     fields = submission.fields
+    pages = guess_pages(source.media_type, source.size_bytes, max_pages=page_limits.max_pages)
+    pixels = guess_page_pixels(
+        source.stated_pixels, dpi=options.dpi, max_pixels=page_limits.render_max_pixels
+    )
     return Document(
         id=submission.document_id,
-        tenant=tenant,
+        tenant=ledger.tenant,
+        key_id=ledger.key_id,
+        page_estimate=pages,
+        pixel_estimate=pages * pixels,
         source={"kind": "upload", "key": source.key},
         filename=submission.filename,
         media_type=source.media_type,
@@ -130,8 +159,7 @@ def _document(
         options=options.model_dump(mode="json"),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
-        # A person waits for a single document; a batch must not make that person wait.
-        priority=fields.priority or ("interactive" if fields.batch_id is None else "bulk"),
+        priority=fields.lane,
         idempotency_key=submission.idempotency_key,
     )
 

@@ -1,5 +1,6 @@
 """The application: what it is made of, and in which order a request goes through."""
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -7,7 +8,16 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from api import batch_routes, document_routes, health_routes, openapi, problems, result_routes
+from api import (
+    batch_routes,
+    capacity_routes,
+    document_routes,
+    health_routes,
+    openapi,
+    problems,
+    result_routes,
+)
+from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
 from api.request_log import RequestLog
 from api.services import OpenDoors, Services, limit_asking_threads, open_doors
@@ -38,15 +48,15 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
             app.state.services = Services(settings, opened)
             yield
 
-    return _assemble(lifespan)
+    return _assemble(lifespan, answer_timeout_s=settings.api_answer_timeout_s)
 
 
 def describe_only() -> FastAPI:
     """Make an application that is never started, for its OpenAPI description."""
-    return _assemble(None)
+    return _assemble(None, answer_timeout_s=math.inf)
 
 
-def _assemble(lifespan: Lifespan | None) -> FastAPI:
+def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     app = FastAPI(
         title="Pagefleet",
         version=VERSION,
@@ -60,9 +70,17 @@ def _assemble(lifespan: Lifespan | None) -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    for routes in (document_routes, result_routes, batch_routes, health_routes):
+    for routes in (
+        document_routes,
+        result_routes,
+        batch_routes,
+        capacity_routes,
+        health_routes,
+    ):
         app.include_router(routes.router)
-    app.add_middleware(BodyLimit, streamed={document_routes.STREAMED})
+    streamed = frozenset({document_routes.STREAMED})
+    app.add_middleware(BodyLimit, streamed=streamed)
+    app.add_middleware(AnswerDeadline, timeout_s=answer_timeout_s, streamed=streamed)
     problems.install(app)
     app.add_middleware(RequestLog)  # added last, so that it stands outermost
     app.openapi = _described_once(app)  # type: ignore[method-assign] # as FastAPI documents it

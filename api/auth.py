@@ -99,3 +99,13 @@ def tenant_of_request(
 
 
 Tenant = Annotated[str, Depends(tenant_of_request)]
+
+
+def key_id_of_request(
+    _tenant: Tenant, credentials: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]
+) -> str:
+    """Return the id of the key that came with the request, once it is known to be valid."""
+    return api_keys.id_of(credentials.credentials)
+
+
+KeyId = Annotated[str, Depends(key_id_of_request)]

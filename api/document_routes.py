@@ -1,5 +1,6 @@
 """Documents: send one, ask about it, list them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,11 +11,17 @@ from pydantic import BaseModel
 
 from api import cursor as cursors
 from api import etags
-from api.accept_document import Acceptance, Submission, accept_document
+from api.accept_document import (
+    Acceptance,
+    PageLimits,
+    Submission,
+    accept_document,
+)
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
 from api.source_upload import SourceUpload
+from api.upload_admission import require_admission, require_room, stated_lane
 from api.upload_form import receive_form, timely
 from api.views import (
     DocumentPage,
@@ -121,7 +128,9 @@ _ACCEPTED_HEADERS = {
             "invalid_request",
             "idempotency_mismatch",
             "unknown_batch",
+            "quota_exceeded",
             "too_many_uploads",
+            "system_full",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -136,8 +145,9 @@ async def submit_document(
     """Send a document to be read.
 
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
-    afterwards.
+    afterwards. A full system, and a key whose quota is used up, are told before the file is taken.
     """
+    await anyio.to_thread.run_sync(require_admission, idempotency_key, ledger, services.admission)
     with services.upload_slot(ledger.tenant):
         acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
@@ -236,6 +246,12 @@ async def _receive(
         max_bytes=settings.api_max_upload_bytes,
     )
 
+    async def require_room_of_its_own(fields: Mapping[str, str]) -> None:
+        if priority := stated_lane(fields):
+            await anyio.to_thread.run_sync(
+                require_room, priority, idempotency_key, ledger, services.admission
+            )
+
     async def write(block: bytes) -> None:
         await services.in_storage_thread(upload.write, block)
 
@@ -247,6 +263,7 @@ async def _receive(
                 min_bytes_per_s=settings.api_upload_min_bytes_per_s,
             ),
             request.headers.get("Content-Type"),
+            before_file=require_room_of_its_own,
             write=write,
             max_file_bytes=settings.api_max_upload_bytes,
         )
@@ -256,8 +273,9 @@ async def _receive(
             upload,
             ledger=ledger,
             store=services.store,
-            place_for_split=services.place_for_split,
-            send_split=services.send_split,
+            messages=services.messages,
+            admission=services.admission,
+            page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
             dispatch_after_s=settings.dispatch_grace_s,
         )
     except BaseException as error:  # a request that is cancelled leaves nothing behind either

@@ -131,6 +131,16 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
     ),
+    "system_full": ErrorKind(
+        503,
+        "System full",
+        "As many pages are waiting as the system takes; send the document again later. "
+        "GET /v1/capacity says how much room there is.",
+        60,
+    ),
+    "busy": ErrorKind(
+        503, "Busy", "The request could not be answered in time; try again in a moment.", 5
+    ),
     "not_serving": ErrorKind(503, "Not serving", "A server that the API needs fails.", 5),
 }
 

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from api.auth import Tenant
+from api.auth import KeyId, Tenant
 from api.services import Services
-from db import batches, documents, pages
+from db import admission, batches, documents, pages
+from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
@@ -28,6 +29,14 @@ _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING
 
 class CommitUnknownError(DatabaseUnavailableError):
     """The connection was lost in a COMMIT: the row may stand or not."""
+
+
+class QuotaUsedUpError(Exception):
+    """The key had used up a quota before; ``use`` says which."""
+
+    def __init__(self, use: KeyUse) -> None:
+        super().__init__("the quota of the key is used up")
+        self.use = use
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +54,10 @@ class TenantLedger:
     and all raise ``DatabaseError`` and its subclasses.
     """
 
-    def __init__(self, transaction: Transaction, tenant: str) -> None:
+    def __init__(self, transaction: Transaction, tenant: str, *, key_id: str | None = None) -> None:
         self._transaction = transaction
         self.tenant = tenant
+        self.key_id = key_id
 
     def document(self, document_id: UUID) -> DocumentEntry:
         with self._transaction() as session:
@@ -84,11 +94,19 @@ class TenantLedger:
             )
         return None if document is None else self.document(document.id)
 
+    def key_use(self) -> KeyUse:
+        """Return the quotas of the key that asks, and what it has used of them."""
+        if self.key_id is None:
+            return KeyUse()
+        with self._transaction() as session:
+            return admission.key_use(session, tenant=self.tenant, key_id=self.key_id)
+
     def add_document(self, document: Document, *, dispatch_after_s: float) -> None:
-        """Insert a queued document.
+        """Insert a queued document, and count it to its key.
 
         Raises:
             ValueError: it is another tenant's.
+            QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
             CommitUnknownError: the row may stand or not.
             DatabaseUnavailableError: there is no connection; the row does not stand.
@@ -99,6 +117,9 @@ class TenantLedger:
         try:
             with self._transaction() as session:
                 documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+                use_before = admission.charge(session, document)
+                if use_before.is_used_up:
+                    raise QuotaUsedUpError(use_before)
                 is_inserted = True
         except DatabaseUnavailableError as error:
             if is_inserted:
@@ -138,9 +159,9 @@ def services_of(request: Request) -> Services:
     return services
 
 
-def ledger_of_request(request: Request, tenant: Tenant) -> TenantLedger:
+def ledger_of_request(request: Request, tenant: Tenant, key_id: KeyId) -> TenantLedger:
     """Return the ledger of whoever asks."""
-    return TenantLedger(services_of(request).transaction, tenant)
+    return TenantLedger(services_of(request).transaction, tenant, key_id=key_id)
 
 
 Ledger = Annotated[TenantLedger, Depends(ledger_of_request)]

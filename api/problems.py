@@ -59,7 +59,8 @@ def declared(*codes: str) -> dict[int | str, dict[str, Any]]:
         ValueError: a code is never an answer.
     """
     by_status: dict[int | str, list[str]] = {}
-    for code in codes:
+    # Whatever asks the database may have to wait for it.
+    for code in (*codes, "busy") if "database_unavailable" in codes else codes:
         status = ERRORS[code].status
         if status is None:
             raise ValueError(f"{code} is never an answer")

@@ -5,7 +5,9 @@ import logging
 import uvicorn
 
 from api.app import create_app
+from api.head_deadline import timely_protocol
 from api.settings import ApiSettings, read_api_settings
+from workers import dispatch
 from workers.observability import configure_logging
 
 KEEP_ALIVE_S = 65  # longer than the 60 s of usual load balancers, which reuse connections
@@ -16,8 +18,11 @@ def serve(settings: ApiSettings) -> None:
     configure_logging(settings.log_level)
     # It warns of every malformed form, which is the sender's concern, and quotes from it.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
+    # An upload waits for it; a worker has more time.
+    dispatch.answer_within(settings.api_broker_timeout_s)
     uvicorn.run(
         create_app(settings),
+        http=timely_protocol(settings.api_head_timeout_s),
         host=settings.api_host,
         port=settings.api_port,
         log_config=None,  # ours is in place

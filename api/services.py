@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
-from uuid import UUID
+from typing import ParamSpec, TypeVar
 
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from api.admission import Admission, count_load, limits_of
 from api.auth import Keyring
 from api.capacity import capacity_of
 from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
+from api.spared_dispatch import PlaceForSplit, SendSplit, SparedDispatch, SplitMessages
 from db.engine import Database, Transaction
-from db.states import Priority
 from storage.object_store import ObjectStore
 from workers import dispatch
 from workers.object_storage import make_store
@@ -30,16 +30,6 @@ Probe = Callable[[], None]
 STORAGE_ATTEMPTS = 3  # a client waits; whoever has time to try longer is a worker
 PROBE_TIMEOUT_S = 1.0
 PROBE_CACHE_S = 2.0
-
-
-class SendSplit(Protocol):
-    """Says that a document waits; ``DispatchError`` when nobody hears it."""
-
-    def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
-
-
-PlaceForSplit = Callable[[], AbstractContextManager[bool]]
-"""Takes room in the queue for one document as long as the block lasts; False: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +54,21 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         settings.database_url.get_secret_value(),
         pool_size=settings.api_database_pool_size,
         max_connections=capacity.database_connections,
+        answer_timeout_s=settings.api_database_timeout_s,
     )
     store = make_store(
         settings, attempts=STORAGE_ATTEMPTS, connections=capacity.storage_connections
+    )
+    messages = SparedDispatch(
+        dispatch.send_split,
+        partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
     )
     try:
         yield Doors(
             transaction=database.transaction,
             store=store,
-            send_split=dispatch.send_split,
-            place_for_split=partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
+            send_split=messages.send_split,
+            place_for_split=messages.place_for_split,
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
@@ -96,9 +91,13 @@ class Services:
         self.settings = settings
         self.transaction = doors.transaction
         self.store = doors.store
-        self.send_split = doors.send_split
-        self.place_for_split = doors.place_for_split
+        self.messages = SplitMessages(doors.place_for_split, doors.send_split)
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
+        self.admission = Admission(
+            partial(count_load, doors.transaction),
+            limits_of(settings),
+            cache_s=settings.api_capacity_cache_s,
+        )
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only
         capacity = capacity_of(settings)
@@ -141,10 +140,22 @@ class Services:
     async def in_accepting_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run what completes an upload, on storage and database; waited for just as well."""
-        return await anyio.to_thread.run_sync(
-            lambda: function(*args, **kwargs), limiter=self._accepting_threads
-        )
+        """Run what completes an upload, on storage and database; waited for just as well.
+
+        Raises:
+            ApiError: no thread came free in the time that a request has for its answer.
+        """
+        try:
+            with anyio.fail_after(self.settings.api_answer_timeout_s):
+                await self._accepting_threads.acquire_on_behalf_of(turn := object())
+        except TimeoutError as error:
+            raise ApiError("busy") from error
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: function(*args, **kwargs), limiter=CapacityLimiter(1)
+            )
+        finally:
+            self._accepting_threads.release_on_behalf_of(turn)
 
 
 def limit_asking_threads(settings: ApiSettings) -> None:

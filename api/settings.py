@@ -50,6 +50,43 @@ class ApiSettings(WorkerSettings):
     api_upload_min_bytes_per_s: float = Field(
         default=1_000, ge=0, description="an upload that is slower is refused; 0: no least rate"
     )
+    # Somebody waits for these: minutes of work of one machine, seconds of a fleet.
+    api_max_open_pages_interactive: int = Field(
+        default=2_000, ge=1, description="open interactive pages at which further ones are refused"
+    )
+    # Twice an A4 page at 200 dpi for each.
+    api_max_open_pixels_interactive: int = Field(
+        default=16_000_000_000, ge=1, description="the same in pixels"
+    )
+    # A million waiting pages are an archive as usual; rows cost what limits them (docs/api.md).
+    api_max_open_pages_bulk: int = Field(
+        default=10_000_000, ge=1, description="open bulk pages at which further ones are refused"
+    )
+    api_max_open_pixels_bulk: int = Field(
+        default=80_000_000_000_000, ge=1, description="the same in pixels"
+    )
+    api_capacity_cache_s: float = Field(
+        default=2,
+        ge=0,
+        le=60,
+        description="for how long a count of open work is used, and at least 20 times as long as "
+        "counting took",
+    )
+    api_database_timeout_s: float = Field(
+        default=10, gt=0, le=60, description="for the database to answer one statement"
+    )
+    api_broker_timeout_s: float = Field(
+        default=2, gt=0, le=30, description="for the broker to take a message; the sweep sends it"
+    )
+    api_answer_timeout_s: float = Field(
+        default=20,
+        gt=0,
+        description="for a request to be answered, receiving an upload and sending a result not "
+        "counted",
+    )
+    api_head_timeout_s: float = Field(
+        default=10, gt=0, description="for the head of a request to arrive once a client connected"
+    )
     api_shutdown_s: int = Field(
         default=30, ge=1, description="for how long running requests may finish after a signal"
     )

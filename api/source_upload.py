@@ -6,17 +6,26 @@ from dataclasses import dataclass
 
 from storage.object_store import ObjectStore, ObjectWriter
 from workers.ocr.errors import EmptyDocumentError, FileTooLargeError, UnsupportedMediaTypeError
-from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
+from workers.ocr.formats import HEAD_BYTES, MediaType, sniff, stated_pixels
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
-    """A document's file as it stands in storage; ``sha256`` is lower-case hex."""
+    """A document's file as it stands in storage.
+
+    Attributes:
+        key: of the object.
+        media_type: told from the content.
+        size_bytes: of the file.
+        sha256: in lower-case hex.
+        stated_pixels: of an image whose first bytes tell; what it says of itself.
+    """
 
     key: str
     media_type: MediaType
     size_bytes: int
     sha256: str
+    stated_pixels: int | None
 
 
 class SourceUpload:
@@ -34,6 +43,7 @@ class SourceUpload:
         self._hash = hashlib.sha256()
         self._size_bytes = 0
         self._media_type: MediaType | None = None
+        self._stated_pixels: int | None = None
         self._opened: AbstractContextManager[ObjectWriter] | None = None
         self._writer: ObjectWriter | None = None
 
@@ -82,6 +92,7 @@ class SourceUpload:
             media_type=self._media_type,
             size_bytes=self._size_bytes,
             sha256=self._hash.hexdigest(),
+            stated_pixels=self._stated_pixels,
         )
 
     def abort(self, reason: BaseException) -> None:
@@ -98,6 +109,7 @@ class SourceUpload:
         self._media_type = sniff(self._head[:HEAD_BYTES])
         if self._media_type is None:
             raise UnsupportedMediaTypeError("the content is none of the formats that are read")
+        self._stated_pixels = stated_pixels(self._head[:HEAD_BYTES], self._media_type)
         self._opened = self._store.writer(self._key, media_type=self._media_type)
         self._writer = self._opened.__enter__()
         self._writer.write(self._head)

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH, safe_filename
 from api.multipart import FormEvent, FormReader, PartContent, PartEnded, PartStarted
+from db import states
 from db.models import Batch
 from db.states import BatchState
 from workers.ocr.options import OcrOptions
@@ -35,6 +36,11 @@ class UploadFields(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
     batch_id: UUID | None = None
     priority: Priority | None = None
+
+    @property
+    def lane(self) -> states.Priority:
+        """The priority that applies."""
+        return states.Priority(lane_of(self.priority, has_batch=self.batch_id is not None))
 
 
 @dataclass(slots=True)
@@ -136,6 +142,7 @@ async def receive_form(
     blocks: AsyncIterator[bytes],
     content_type: str | None,
     *,
+    before_file: Callable[[Mapping[str, str]], Awaitable[None]],
     write: Callable[[bytes], Awaitable[None]],
     max_file_bytes: int,
 ) -> tuple[str, UploadFields]:
@@ -144,6 +151,8 @@ async def receive_form(
     Args:
         blocks: the body as it arrives.
         content_type: the header of the request.
+        before_file: is told the fields that are known when the file begins, as they were sent;
+            what it raises ends the upload.
         write: takes the bytes of the file, in order, in blocks of about ``WRITE_BYTES``.
         max_file_bytes: the limit that ``write`` keeps; the rest of the body is limited to
             ``FORM_OVERHEAD_BYTES`` here.
@@ -157,10 +166,14 @@ async def receive_form(
     reader = FormReader(content_type)
     form = _FormInProgress()
     size_bytes = 0
+    has_file_begun = False
     async for block in blocks:
         size_bytes += len(block)
         for event in reader.feed(block):
             form.take(event)
+        if form.filename is not None and not has_file_begun:
+            has_file_begun = True
+            await before_file(form.fields)
         if len(form.pending) >= WRITE_BYTES:
             await write(form.take_pending())
         if size_bytes > max_file_bytes + FORM_OVERHEAD_BYTES:
@@ -173,6 +186,11 @@ async def receive_form(
             FieldProblem(FILE_FIELD, "is missing; send the document as a part of this name")
         )
     return form.filename, parse_fields(form.fields)
+
+
+def lane_of(priority: str | None, *, has_batch: bool) -> str:
+    """Return the priority of a document: a batch must not make wait who sends a single one."""
+    return priority or ("bulk" if has_batch else "interactive")
 
 
 def parse_fields(sent: Mapping[str, str]) -> UploadFields:

@@ -24,6 +24,8 @@ _REMEDIES: Final = {
     500: "The API's log says more, under the request's id.",
     503: "`pagefleet doctor` asks its servers, one by one.",
 }
+# These say themselves what to do, and no server fails.
+_NO_FAULT: Final = frozenset({"system_full", "busy", "too_many_uploads"})
 _NO_PROBLEM_REMEDY: Final = "Is this the address of a Pagefleet API? Name the right one: --api-url."
 
 
@@ -67,6 +69,16 @@ class BatchStatus:
     @property
     def documents_final(self) -> int:
         return sum(self.by_state[state] for state in FINAL_STATES)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemLoad:
+    """How much the whole system has to do; ``full`` are the priorities that it refuses."""
+
+    full: tuple[str, ...]
+    pages_queued: int
+    pages_in_flight: int
+    pages_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,15 @@ class ApiClient:
 
     def document(self, document_id: UUID) -> DocumentStatus:
         return _document(self._call("GET", f"/v1/documents/{document_id}"))
+
+    def load(self) -> SystemLoad:
+        view = self._call("GET", "/v1/capacity")
+        return SystemLoad(
+            full=tuple(name for name in ("interactive", "bulk") if view[name]["is_full"]),
+            pages_queued=view["pages_queued"],
+            pages_in_flight=view["pages_in_flight"],
+            pages_per_s=view["drain"]["pages_per_s"],
+        )
 
     def batch(self, batch_id: UUID) -> BatchStatus:
         return _batch(self._call("GET", f"/v1/batches/{batch_id}"))
@@ -208,6 +229,8 @@ def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever J
     problem = answer if isinstance(answer, dict) else {}
     # A problem's detail says what to do; these are about this command line and its machine.
     remedy = _REMEDIES.get(status, "" if problem.get("detail") else _NO_PROBLEM_REMEDY)
+    if problem.get("code") in _NO_FAULT:
+        remedy = ""
     fields = "".join(
         f"; {each.get('field')} {each.get('message')}" for each in problem.get("errors") or ()
     )

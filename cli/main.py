@@ -11,11 +11,12 @@ from cli.api_server import api
 from cli.bench import app as bench
 from cli.bench_fleet import measure_fleet, measure_scale
 from cli.console import output, report_error, set_up_streams
-from cli.database import keys, migrate
+from cli.database import migrate
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
+from cli.keys import app as keys
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile

@@ -139,10 +139,23 @@ def _show_document(
 def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json: bool) -> None:
     if not watch:
         list_documents(client, selection, as_json=as_json)
+        if not as_json:
+            _say_if_full(client)
         return
     listings = list(selection.listings(client))
     documents = [document for listing in listings for document in listing.documents]
     _watch(documents, client, selection, cursor=listings[-1].next_cursor, as_json=as_json)
+
+
+def _say_if_full(client: ApiClient) -> None:
+    load = client.load()
+    if load.full:
+        notices().print(
+            f"The system is full: {' and '.join(load.full)} documents are refused at the moment. "
+            f"{load.pages_queued:,} pages wait, {load.pages_in_flight:,} are being read, "
+            f"{load.pages_per_s:g} a second were done lately.",
+            markup=False,
+        )
 
 
 def _watch(

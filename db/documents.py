@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from db import admission
 from db.errors import RowNotFoundError, StaleStateError
 from db.models import Chunk, Document, Page
 from db.states import (
@@ -223,10 +224,13 @@ def start_recognizing(
 
     The chunk rows are their own outbox. Are they about to be sent as a chord, the sweep sends
     what is not claimed ``chord_grace_s`` seconds from now; None: it sends them all, from now on.
+    What was guessed of the document for admission, and counted to its key, is set right.
 
     Raises:
         StaleStateError: the claim is no longer ours.
     """
+    document = get(session, claim.document_id)
+    pages_guessed = document.page_estimate
     move(
         session,
         claim.document_id,
@@ -234,7 +238,7 @@ def start_recognizing(
         target=DocumentState.RECOGNIZING,
         attempt=claim.attempt,
         values={
-            "page_count": page_count,
+            **admission.real_pages(page_count),
             "by_chord": chord_grace_s is not None,
             "recognizing_at": func.now(),
             "excused": claim.attempt,  # the assembly counts its own attempts
@@ -244,7 +248,6 @@ def start_recognizing(
             "dispatch_after": None,  # the chunks are what somebody has to look at now
         },
     )
-    document = get(session, claim.document_id)
     common = {"document_id": claim.document_id, "generation": claim.generation}
     dispatch_after = session.scalar(select(func.now() + timedelta(seconds=chord_grace_s or 0)))
     session.bulk_insert_mappings(
@@ -272,6 +275,8 @@ def start_recognizing(
             for chunk in chunks
         ],
     )
+    # Last: uploads with the same key wait for this row.
+    admission.correct_usage(session, document, pages_more=page_count - pages_guessed)
 
 
 def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> None:

@@ -8,6 +8,7 @@ import sqlalchemy
 from sqlalchemy import exc, text
 from sqlalchemy.orm import Session
 
+from db.answer_deadline import require_answers
 from db.errors import DatabaseError, DatabaseUnavailableError, DuplicateRowError
 
 Transaction = Callable[[], AbstractContextManager[Session]]
@@ -19,19 +20,33 @@ __all__ = ["Database", "Session", "Transaction"]
 LOCK_TIMEOUT_S = 10
 STATEMENT_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 5
+# For a peer that is gone without a word, where data are on their way to it.
+TCP_TIMEOUT_S = 30
+# The server's own limit comes first, so that a statement that is only slow keeps its connection.
+_LATE_ANSWER_S = 1
 
 
 class Database:
     """One process's connections to Postgres; make it after a fork, never before."""
 
-    def __init__(self, url: str, *, pool_size: int = 2, max_connections: int | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 2,
+        max_connections: int | None = None,
+        answer_timeout_s: float | None = None,
+    ) -> None:
         """Describe the database.
 
         Args:
             url: its address.
             pool_size: how many connections are kept open.
             max_connections: how many there may be at once; None: three times those kept.
+            answer_timeout_s: for one statement, also where the server is stopped and says nothing;
+                None: as long as the server itself allows, for work that can wait.
         """
+        statement_timeout_s = answer_timeout_s or STATEMENT_TIMEOUT_S
         self.max_connections = max_connections or 3 * pool_size
         self._engine = sqlalchemy.create_engine(
             driver_url(url),
@@ -41,14 +56,17 @@ class Database:
             hide_parameters=True,  # file names of users must not come into a logged traceback
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
+                "tcp_user_timeout": TCP_TIMEOUT_S * 1_000,
                 "prepare_threshold": None,  # prepared statements break behind PgBouncer
                 "application_name": "pagefleet",
                 "options": (
-                    f"-c lock_timeout={LOCK_TIMEOUT_S}s"
-                    f" -c statement_timeout={STATEMENT_TIMEOUT_S}s -c timezone=UTC"
+                    f"-c lock_timeout={1_000 * min(LOCK_TIMEOUT_S, statement_timeout_s):.0f}"
+                    f" -c statement_timeout={1_000 * statement_timeout_s:.0f} -c timezone=UTC"
                 ),
             },
         )
+        if answer_timeout_s is not None:
+            require_answers(self._engine, within_s=answer_timeout_s + _LATE_ANSWER_S)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
@@ -97,9 +115,9 @@ def what_is_unavailable(error: exc.SQLAlchemyError) -> str:
     cause = error.orig if isinstance(error, exc.DBAPIError) else None
     match cause:
         case psycopg.errors.LockNotAvailable():
-            return f"what had to be changed stayed locked for {LOCK_TIMEOUT_S} s"
+            return "what had to be changed stayed locked for too long"
         case psycopg.errors.QueryCanceled():
-            return f"a statement took {STATEMENT_TIMEOUT_S} s, or an operator stopped it"
+            return "a statement took too long, or an operator stopped it"
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return "the database rolled back one of two transactions that met"
         case None if isinstance(error, exc.TimeoutError):

@@ -112,13 +112,20 @@ class Document(Model):
             "ix_documents_open",
             "tenant",
             "key_id",
-            postgresql_include=["page_estimate", "pixel_estimate"],
+            postgresql_include=["priority", "page_estimate", "pixel_estimate", "created_at"],
             postgresql_where=text("state IN ('queued', 'splitting', 'recognizing', 'assembling')"),
         ),
         # Apart, so that few assemblies are not looked for among many splits.
         _outbox_index("ix_documents_split_due", states="'queued', 'splitting'"),
         _outbox_index("ix_documents_assembly_due", states="'recognizing', 'assembling'"),
         _tried_index("documents"),
+        # How fast pages are done: those of the last minutes, from the index alone.
+        Index(
+            "ix_documents_finished",
+            "finished_at",
+            postgresql_include=["page_estimate"],
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -180,6 +187,7 @@ class Chunk(Model):
         _one_of("state", ChunkState),
         CheckConstraint("page_start >= 0 AND page_stop > page_start", name="page_range"),
         UniqueConstraint("document_id", "generation", "page_start", "page_stop"),
+        Index("ix_chunks_running", "document_id", postgresql_where=text("state = 'running'")),
         _outbox_index("ix_chunks_due"),
         _tried_index("chunks"),
     )

@@ -64,6 +64,22 @@ def template_database(postgres: Postgres) -> None:
 
 
 @pytest.fixture
+def own_postgres(services_folder: Path, leash: Leash) -> Iterator[Postgres]:
+    """A server of the test's own, which it may stop."""
+    server = Postgres(services_folder / "own-postgres", leash=leash, durable=False)
+    with services.running(server):
+        yield server
+    server.remove_data()
+
+
+@pytest.fixture
+def own_valkey(services_folder: Path, leash: Leash) -> Iterator[Valkey]:
+    """A server of the test's own, which it may stop."""
+    with services.running(Valkey(services_folder / "own-valkey", leash=leash)) as server:
+        yield server
+
+
+@pytest.fixture
 def redis_url(valkey: Valkey) -> str:
     """The address of an empty Redis."""
     with redis.Redis.from_url(valkey.url()) as client:

@@ -91,10 +91,13 @@ def reserved(queue: str, wanted: int, *, priority: Priority, limit: int) -> Iter
 
 @contextmanager
 def place_for_one(queue: str, *, priority: Priority, limit: int) -> Iterator[bool]:
-    """Take room for one message; yields whether there is some. A broker that is away has none."""
-    most = most_waiting(queue, priority, limit=limit)
-    with _whole(queue, [queue], most=most, wanted=1) as has_place:
-        yield has_place
+    """Take room for one message; yields whether there is some.
+
+    Raises:
+        DispatchError: the broker does not answer, or refuses.
+    """
+    with reserved(queue, 1, priority=priority, limit=limit) as granted:
+        yield granted == 1
 
 
 @contextmanager
@@ -102,38 +105,25 @@ def place_for_chord(chunk_count: int, *, limit: int) -> Iterator[bool]:
     """Take room for all chunks of a document as one chord; yields whether there is some.
 
     A chord sends its assembly unasked. So what waits or runs, and may still be part of one, has to
-    fit into the half of the assemblies' queue that no other sender fills.
+    fit into the half of the assemblies' queue that no other sender fills. A broker that is away
+    has no room.
     """
-    with _whole(
-        RECOGNIZE_QUEUE,
-        [RECOGNIZE_QUEUE, ASSEMBLE_QUEUE],
-        most=limit // 2,
-        wanted=chunk_count,
-        counts_held=True,
-    ) as has_place:
-        yield has_place
-
-
-@contextmanager
-def _whole(
-    queue: str, counted: Iterable[str], *, most: int, wanted: int, counts_held: bool = False
-) -> Iterator[bool]:
     with ExitStack() as stack:
         try:
             granted = stack.enter_context(
                 _reservation(
-                    queue,
-                    counted,
-                    most=most,
-                    wanted=wanted,
-                    fewest=wanted,
-                    counts_held=counts_held,
+                    RECOGNIZE_QUEUE,
+                    [RECOGNIZE_QUEUE, ASSEMBLE_QUEUE],
+                    most=limit // 2,
+                    wanted=chunk_count,
+                    fewest=chunk_count,
+                    counts_held=True,
                 )
             )
         except DispatchError:
-            log.warning("queue not asked for room, the broker is not reachable", queue=queue)
+            log.warning("chord not tried, the broker is not reachable")
             granted = 0
-        yield granted == wanted
+        yield granted == chunk_count
 
 
 @contextmanager

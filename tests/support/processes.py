@@ -1,6 +1,7 @@
 """Looks at real processes from outside."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -54,3 +55,30 @@ def read_line(process: subprocess.Popen[str]) -> str:
     """Return the next line of what the process writes."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
+
+
+@contextmanager
+def stopped(pid: int | None) -> Iterator[None]:
+    """Stop a process and all that it started: its connections stand, and nothing answers them."""
+    assert pid is not None
+    family = [pid]
+    for each in family:  # grows while it is gone through
+        family += _children_of(each)
+    for each in family:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in reversed(family):
+            os.kill(each, signal.SIGCONT)
+
+
+def _children_of(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid="],  # noqa: S607 - wherever it lies
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    return [child for child, parent in pairs if parent == pid]

@@ -52,3 +52,41 @@ def sniff(head: bytes) -> MediaType | None:
     if b"%PDF-" in head[:HEAD_BYTES]:
         return MediaType.PDF
     return None
+
+
+def stated_pixels(head: bytes, media_type: MediaType) -> int | None:
+    """Return width times height of an image, where its first bytes say both in a fixed place.
+
+    What a file says of itself, for estimates; None where it says nothing there, as a JPEG whose
+    metadata come first, or nothing that an image can have.
+    """
+    match media_type:
+        case MediaType.PNG:
+            width = int.from_bytes(head[16:20], "big")
+            height = int.from_bytes(head[20:24], "big")
+        case MediaType.BMP if head[14:18] != _OS2_HEADER_SIZE:
+            width = abs(int.from_bytes(head[18:22], "little", signed=True))
+            height = abs(int.from_bytes(head[22:26], "little", signed=True))
+        case MediaType.JPEG:
+            width, height = _jpeg_size(head)
+        case _:
+            return None
+    return width * height or None
+
+
+_OS2_HEADER_SIZE = (12).to_bytes(4, "little")
+# Start of frame, all kinds; C4, C8 and CC are tables in between.
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_FRAME_BYTES = 9
+_JPEG_MARKER = 0xFF
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int]:
+    """Return width and height from the frame header, (0, 0) when it is not within ``head``."""
+    position = 2
+    while position + _JPEG_FRAME_BYTES <= len(head) and head[position] == _JPEG_MARKER:
+        if head[position + 1] in _JPEG_FRAMES:
+            height = int.from_bytes(head[position + 5 : position + 7], "big")
+            return int.from_bytes(head[position + 7 : position + 9], "big"), height
+        position += 2 + int.from_bytes(head[position + 2 : position + 4], "big")
+    return 0, 0

@@ -51,6 +51,7 @@ def downgrade() -> None:
     op.drop_column("api_keys", "max_pages_per_day")
     op.drop_column("api_keys", "max_open_pages")
     op.drop_index("ix_chunks_tried", table_name="chunks")
+    op.drop_index("ix_chunks_running", table_name="chunks")
     op.drop_index("ix_chunks_due", table_name="chunks")
     op.drop_constraint(
         "uq_chunks_document_id_generation_page_start_page_stop", "chunks", type_="unique"
@@ -66,6 +67,7 @@ def downgrade() -> None:
     for column in ("is_isolated", "priority", "lane", "tenant"):
         op.drop_column("chunks", column)
     op.create_index("ix_chunks_dispatch_after", "chunks", ["dispatch_after"], postgresql_where=_DUE)
+    op.drop_index("ix_documents_finished", table_name="documents")
     op.drop_index("ix_documents_open", table_name="documents")
     for index in ("tried", "assembly_due", "split_due"):
         op.drop_index(f"ix_documents_{index}", table_name="documents")
@@ -118,8 +120,15 @@ def _extend_documents() -> None:
         "ix_documents_open",
         "documents",
         ["tenant", "key_id"],
-        postgresql_include=["page_estimate", "pixel_estimate"],
+        postgresql_include=["priority", "page_estimate", "pixel_estimate", "created_at"],
         postgresql_where=_OPEN,
+    )
+    op.create_index(
+        "ix_documents_finished",
+        "documents",
+        ["finished_at"],
+        postgresql_include=["page_estimate"],
+        postgresql_where=sa.text("finished_at IS NOT NULL"),
     )
 
 
@@ -144,6 +153,12 @@ def _extend_chunks() -> None:
         ["document_id", "generation", "page_start", "page_stop"],
     )
     op.drop_index("ix_chunks_dispatch_after", table_name="chunks")
+    op.create_index(
+        "ix_chunks_running",
+        "chunks",
+        ["document_id"],
+        postgresql_where=sa.text("state = 'running'"),
+    )
     op.create_index(
         "ix_chunks_due",
         "chunks",

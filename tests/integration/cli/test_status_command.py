@@ -12,6 +12,7 @@ from cli.main import app
 from db.ids import new_id
 from db.models import Document
 from tests.integration.cli.conftest import ServedApi
+from tests.support.rows import add_document
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)
 
@@ -138,6 +139,17 @@ def test_status_lists_documents_of_one_state(served_api: ServedApi) -> None:
     result = runner.invoke(app, ["status", "--state", "failed"])
 
     assert "1 documents: 1 failed" in result.stdout
+
+
+def test_status_says_that_the_system_is_full(served_api: ServedApi) -> None:
+    with served_api.database.transaction() as session:
+        add_document(session, page_estimate=20_000_000, priority="bulk")
+
+    result = runner.invoke(app, ["status"])
+
+    assert result.exit_code == 0
+    assert "bulk documents are refused" in result.stderr
+    assert "20,000,000 pages wait" in result.stderr
 
 
 def test_an_unknown_batch_is_an_error_with_a_remedy() -> None:

@@ -2,14 +2,17 @@
 
 import traceback
 from collections.abc import Iterator
+from time import monotonic
 
 import psycopg
 import pytest
 from sqlalchemy import text
 
-from db.engine import Database
+from cli.stack.postgres import Postgres
+from db.engine import CONNECT_TIMEOUT_S, Database
 from db.errors import DatabaseError, DatabaseUnavailableError, DuplicateRowError
 from db.migrate import migrate
+from tests.support.processes import stopped
 from tests.support.rows import make_document
 
 FILENAME = "the-name-of-a-patient.pdf"
@@ -76,3 +79,33 @@ def test_a_schema_of_a_newer_version_is_named(database_url: str) -> None:
 
     with pytest.raises(DatabaseError, match="newer Pagefleet"):
         migrate(database_url)
+
+
+def test_a_stopped_server_is_waited_for_no_longer_than_told(own_postgres: Postgres) -> None:
+    database = Database(own_postgres.url("postgres"), pool_size=1, answer_timeout_s=0.5)
+    database.check()
+
+    with stopped(own_postgres.pid):
+        began = monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+        waited_s = monotonic() - began
+
+    assert 0.5 <= waited_s < 0.5 + 1 + CONNECT_TIMEOUT_S + 3
+    database.check()
+    database.dispose()
+
+
+def test_a_statement_that_is_only_slow_keeps_its_connection(database_url: str) -> None:
+    database = Database(database_url, pool_size=1, answer_timeout_s=0.5)
+
+    def connection() -> int:
+        with database.transaction() as session:
+            return session.scalars(text("SELECT pg_backend_pid()")).one()
+
+    before = connection()
+    with pytest.raises(DatabaseUnavailableError, match="statement"):
+        execute(database, "SELECT pg_sleep(10)")
+
+    assert connection() == before
+    database.dispose()

@@ -132,9 +132,11 @@ def test_a_broker_that_is_away_has_no_place(
 ) -> None:
     monkeypatch.setitem(broker.conf, "broker_url", "redis://127.0.0.1:9/0")
 
-    with dispatch.place_for_split(limit=LIMIT) as has_place:
+    with queue_room.place_for_chord(1, limit=LIMIT) as has_place:
         pass
 
     assert not has_place
+    with pytest.raises(DispatchError), dispatch.place_for_split(limit=LIMIT):
+        pass
     with pytest.raises(DispatchError):
         queue_room.waiting()

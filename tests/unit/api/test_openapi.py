@@ -40,6 +40,7 @@ def test_the_operations_are_named() -> None:
         "create_batch",
         "read_batch",
         "list_batch_documents",
+        "read_capacity",
         "read_liveness",
         "read_readiness",
     }

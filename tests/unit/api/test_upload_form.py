@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -34,6 +34,10 @@ def body_of(*parts: tuple[str, bytes]) -> bytes:
     )
 
 
+async def let_all_in(_: Mapping[str, str]) -> None:
+    pass
+
+
 def receive(body: bytes, *, max_file_bytes: int = 2**30) -> tuple[str, UploadFields, list[bytes]]:
     written: list[bytes] = []
 
@@ -45,7 +49,14 @@ def receive(body: bytes, *, max_file_bytes: int = 2**30) -> tuple[str, UploadFie
             yield body[start : start + 65_536]
 
     filename, fields = anyio.run(
-        partial(receive_form, blocks(), CONTENT_TYPE, write=write, max_file_bytes=max_file_bytes)
+        partial(
+            receive_form,
+            blocks(),
+            CONTENT_TYPE,
+            before_file=let_all_in,
+            write=write,
+            max_file_bytes=max_file_bytes,
+        )
     )
     return filename, fields, written
 
@@ -55,6 +66,38 @@ def problems_of(body: bytes) -> list[tuple[str, str]]:
         receive(body)
     assert refusal.value.code == "invalid_request"
     return [(problem.field, problem.message) for problem in refusal.value.fields]
+
+
+def test_a_file_is_refused_by_the_fields_before_it_when_it_begins() -> None:
+    known: list[dict[str, str]] = []
+    passed: list[int] = []
+
+    async def refuse(fields: Mapping[str, str]) -> None:
+        known.append(dict(fields))
+        raise ApiError("system_full")
+
+    async def write(block: bytes) -> None:
+        passed.append(len(block))
+
+    async def blocks() -> AsyncIterator[bytes]:
+        body = body_of(("priority", b"bulk"), ('file"; filename="a', bytes(5 * WRITE_BYTES)))
+        for start in range(0, len(body), 65_536):
+            yield body[start : start + 65_536]
+
+    with pytest.raises(ApiError, match="system_full"):
+        anyio.run(
+            partial(
+                receive_form,
+                blocks(),
+                CONTENT_TYPE,
+                before_file=refuse,
+                write=write,
+                max_file_bytes=2**30,
+            )
+        )
+
+    assert known == [{"priority": "bulk"}]
+    assert passed == []
 
 
 def test_fields_are_read_before_and_after_the_file() -> None:

@@ -1,0 +1,89 @@
+"""Messages to a broker that may be away: an upload does not wait for each attempt."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+from uuid import UUID
+
+from db.states import Priority
+from workers.dispatch import DispatchError
+
+REST_S = 5.0
+
+
+class SendSplit(Protocol):
+    """Says that a document waits; ``DispatchError`` when nobody hears it."""
+
+    def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
+
+
+PlaceForSplit = Callable[[], AbstractContextManager[bool]]
+"""Takes room in the queue for one document as long as the block lasts; False: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMessages:
+    """How a document is announced: room first, so that its row says who sends it."""
+
+    place: PlaceForSplit
+    send: SendSplit
+
+
+class SparedDispatch:
+    """Asks for room and sends, but after one failure neither for ``rest_s`` seconds.
+
+    What is not sent is left to the sweep, as if the broker had refused it.
+    """
+
+    def __init__(
+        self,
+        send_split: SendSplit,
+        place_for_split: PlaceForSplit,
+        *,
+        rest_s: float = REST_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send_split = send_split
+        self._place_for_split = place_for_split
+        self._rest_s = rest_s
+        self._clock = clock
+        self._lock = Lock()
+        self._rests_until = -math.inf
+
+    def send_split(self, document_id: UUID, *, priority: Priority) -> None:
+        """Say that a document waits.
+
+        Raises:
+            DispatchError: the broker does not take it, or did not take another one just now.
+        """
+        if self._is_resting():
+            raise DispatchError("the message broker did not answer just now")
+        try:
+            self._send_split(document_id, priority=priority)
+        except DispatchError:
+            self._rest()
+            raise
+
+    @contextmanager
+    def place_for_split(self) -> Iterator[bool]:
+        """Take room for one document; none in a broker that is away."""
+        with ExitStack() as stack:
+            has_place = False
+            if not self._is_resting():
+                try:
+                    has_place = stack.enter_context(self._place_for_split())
+                except DispatchError:
+                    self._rest()
+            yield has_place
+
+    def _is_resting(self) -> bool:
+        with self._lock:
+            return self._clock() < self._rests_until
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._rests_until = self._clock() + self._rest_s

@@ -1,0 +1,75 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import pytest
+
+from api.spared_dispatch import SparedDispatch
+from db.ids import new_id
+from db.states import Priority
+from workers.dispatch import DispatchError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Broker:
+    def __init__(self) -> None:
+        self.is_away = False
+        self.asked = 0
+
+    def send_split(self, document_id: UUID, *, priority: Priority) -> None:
+        self.asked += 1
+        if self.is_away:
+            raise DispatchError(f"{document_id} {priority}")
+
+    @contextmanager
+    def place_for_split(self) -> Iterator[bool]:
+        self.asked += 1
+        if self.is_away:
+            raise DispatchError
+        yield True
+
+
+def send(dispatch: SparedDispatch) -> None:
+    dispatch.send_split(new_id(), priority=Priority.BULK)
+
+
+def has_place(dispatch: SparedDispatch) -> bool:
+    with dispatch.place_for_split() as found:
+        return found
+
+
+def test_a_broker_that_did_not_answer_is_not_asked_again_at_once() -> None:
+    broker, clock = Broker(), Clock()
+    dispatch = SparedDispatch(broker.send_split, broker.place_for_split, rest_s=5, clock=clock)
+    broker.is_away = True
+    for _ in range(3):
+        with pytest.raises(DispatchError):
+            send(dispatch)
+    assert broker.asked == 1
+
+    broker.is_away = False
+    clock.now_s += 5
+    send(dispatch)
+
+    assert broker.asked == 2
+
+
+def test_a_broker_that_is_away_has_no_place_and_is_not_waited_for_twice() -> None:
+    broker, clock = Broker(), Clock()
+    dispatch = SparedDispatch(broker.send_split, broker.place_for_split, rest_s=5, clock=clock)
+    broker.is_away = True
+
+    assert [has_place(dispatch) for _ in range(3)] == [False] * 3
+    assert broker.asked == 1
+
+    broker.is_away = False
+    clock.now_s += 5
+
+    assert has_place(dispatch)
