@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import EXIT_FAILED, CommandError
+from cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
     from workers.heartbeat import Sign
@@ -23,7 +23,7 @@ def alive(
         str | None,
         typer.Argument(
             help="A worker by its --name, else its queues, as 'recognize' or 'split+assemble'; or"
-            " 'reconcile'. Default: what PAGEFLEET_HEARTBEAT_FILE names, else all of this home.",
+            " 'reconcile'. Default: all of this home. PAGEFLEET_HEARTBEAT_FILE, where set, names the file instead.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -32,10 +32,7 @@ def alive(
 
     Each says so every few seconds, in a file. One that ended in order left none.
     """
-    from cli.settings import load_settings
-    from workers.settings import HeartbeatSettings
-
-    settings = load_settings(HeartbeatSettings)
+    settings = _settings()
     signs = _signs(settings, name)
     limit_s = settings.heartbeat_limit_s
     for sign in signs:
@@ -51,6 +48,20 @@ def alive(
         )
     if not signs or any(sign.age_s > limit_s for sign in signs):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _settings() -> "HeartbeatSettings":
+    # Not through cli.settings, which knows the embedded stack, and so imports boto3.
+    from workers.settings import HeartbeatSettings, SettingsError, read_settings
+
+    try:
+        return read_settings(HeartbeatSettings)
+    except SettingsError as error:
+        raise CommandError(
+            f"the settings are wrong:\n{error}",
+            "docs/settings.md lists all.",
+            exit_code=EXIT_USAGE,
+        ) from error
 
 
 def _signs(settings: "HeartbeatSettings", name: str | None) -> list["Sign"]:
@@ -78,7 +89,7 @@ def _line(sign: "Sign", limit_s: float, *, as_json: bool) -> str:
 
 def run() -> None:
     """Run this command alone."""
-    program = typer.Typer(pretty_exceptions_enable=False)
+    program = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     program.command()(alive)
     try:
         program(prog_name="pagefleet alive")

@@ -4,15 +4,15 @@ Its time of change is the last sign of life. A process that ends in order takes 
 """
 
 import json
+import logging
 import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
-log = structlog.get_logger(__name__)
+# Not structlog: a probe imports this every few seconds.
+log = logging.getLogger(__name__)
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9+._-]+")
 _SUFFIX = ".json"
