@@ -23,7 +23,8 @@ def alive(
         str | None,
         typer.Argument(
             help="A worker by its --name, else its queues, as 'recognize' or 'split+assemble'; or"
-            " 'reconcile'. Default: all of this home. PAGEFLEET_HEARTBEAT_FILE, where set, names the file instead.",
+            " 'reconcile'. Default: all of this home."
+            " PAGEFLEET_HEARTBEAT_FILE, where set, names the file instead.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,

@@ -24,8 +24,8 @@ def test_all_heartbeats_of_a_home_have_to_be_young(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in answer.stdout.splitlines()]
     assert answer.returncode == 1
     assert [(line["name"], line["alive"]) for line in lines] == [
-        ("reconcile", False),
         ("recognize", True),
+        ("reconcile", False),
     ]
     assert named.returncode == 0
 
