@@ -86,7 +86,7 @@ def test_a_stack_that_is_told_to_end_loses_nothing(
             )
         )
         stack.callback(process.kill)
-        document_id = submit(serving(home), samples["dense-index.png"].path)
+        document_id = submit(serving(home), samples["scanned-letters.pdf"].path)
         process.send_signal(signal.SIGTERM)
         foreground_status = process.wait(GRACE_S)
     leftover = read_stack(home)

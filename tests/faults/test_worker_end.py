@@ -106,7 +106,7 @@ def test_a_worker_with_a_long_task_gives_it_back_and_ends(
     idle_fleet.environment["PAGEFLEET_LEASE_S"] = ENDLESS_S
     idle_fleet.environment["PAGEFLEET_SOFT_SHUTDOWN_S"] = "1"
     idle_fleet.start_all()
-    document_id = idle_fleet.submit(samples["dense-index.png"].path)
+    document_id = idle_fleet.submit(samples["scanned-letters.pdf"].path)
     idle_fleet.wait_for_claim()
     group = idle_fleet.pid("recognizer")
 

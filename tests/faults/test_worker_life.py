@@ -27,21 +27,19 @@ pytestmark = pytest.mark.timeout(900)
 
 def start_with_one_slot(fleet: Fleet, **settings: str) -> int:
     """Start everything and return the pool child of the only slot that recognizes."""
-    fleet.start_all()
-    fleet.terminate("recognizer")
+    fleet.start("api", "api")
     fleet.start("recognizer", *ONE_SLOT, **settings)
-    return wait_for_slot(fleet)
-
-
-def wait_for_slot(fleet: Fleet) -> int:
+    fleet.start("assembler", "worker", "--queues", "split,assemble", "--slots", "1")
+    fleet.start("reconciler", "reconcile")
     log = fleet.logs / "recognizer.log"
-    main = fleet.pid("recognizer")
     wait_for(
-        "a slot",
-        lambda: (pool_children(main) and " ready." in log.read_text("utf-8")) or None,
+        "a worker",
+        lambda: " ready." in log.read_text("utf-8") or None,
         timeout_s=START_LIMIT_S,
     )
-    return pool_children(main)[0]
+    wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=START_LIMIT_S)
+    (child,) = pool_children(fleet.pid("recognizer"))
+    return child
 
 
 def stop_consuming(fleet: Fleet) -> None:
@@ -76,9 +74,9 @@ def test_a_worker_that_takes_nothing_from_a_full_queue_is_ended_and_its_successo
 def test_a_worker_with_a_long_task_and_a_full_queue_goes_on(
     idle_fleet: Fleet, samples: dict[str, Sample]
 ) -> None:
-    # A dense page takes longer than this.
+    # A scanned letter takes longer than this, and three of them wait for the one slot.
     start_with_one_slot(idle_fleet, PAGEFLEET_STALL_TIMEOUT_S="1")
-    ids = [idle_fleet.submit(samples["dense-index.png"].path) for _ in range(3)]
+    ids = [idle_fleet.submit(samples["scanned-letters.pdf"].path) for _ in range(3)]
 
     views = [idle_fleet.wait_until_final(each, timeout_s=TIMEOUT_S) for each in ids]
 
