@@ -151,32 +151,37 @@ def dead(
 
 
 @pytest.mark.parametrize(
-    ("process", "name"),
-    [("recognizer", "recognize"), ("assembler", "split+assemble"), ("reconciler", "reconcile")],
+    ("name", "arguments"),
+    [
+        ("recognize", ONE_SLOT),
+        ("split+assemble", ("worker", "--queues", "split,assemble", "--slots", "1")),
+        ("reconcile", ("reconcile",)),
+    ],
 )
 def test_a_process_that_hangs_is_not_alive_until_it_goes_on(
-    fleet: Fleet, process: str, name: str
+    idle_fleet: Fleet, name: str, arguments: tuple[str, ...]
 ) -> None:
+    idle_fleet.start("watched", *arguments)
     wait_for(
         "a heartbeat",
-        lambda: alive(fleet, name).returncode == 0 or None,
+        lambda: alive(idle_fleet, name).returncode == 0 or None,
         timeout_s=START_LIMIT_S,
     )
 
-    with stopped(fleet.pid(process)):
+    with stopped(idle_fleet.pid("watched")):
         hanging = wait_for(
             "a dead heartbeat",
-            lambda: dead(alive(fleet, name, limit_s="5")),
+            lambda: dead(alive(idle_fleet, name, limit_s="5")),
             timeout_s=START_LIMIT_S,
         )
 
     assert "it hangs or was killed" in hanging.stderr
     wait_for(
         "a heartbeat",
-        lambda: alive(fleet, name, limit_s="20").returncode == 0 or None,
+        lambda: alive(idle_fleet, name, limit_s="20").returncode == 0 or None,
         timeout_s=START_LIMIT_S,
     )
-    fleet.terminate(process)
-    ended = alive(fleet, name)
+    idle_fleet.terminate("watched")
+    ended = alive(idle_fleet, name)
     assert ended.returncode == 1
     assert "no heartbeat" in ended.stderr
