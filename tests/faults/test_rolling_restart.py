@@ -15,7 +15,8 @@ from tests.support.fleet import POLL_S, Fleet, wait_for
 
 TIMEOUT_S = 400
 GRACE_S = 60
-BATCH = ["letters.pdf", "scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff"]
+BATCH = ["letters.pdf", "scanned-letters.pdf"]
+PAUSE_S = 20
 PROCESSES = {
     "api": ("api",),
     "assembler": ("worker", "--queues", "split,assemble", "--slots", "1"),
@@ -44,7 +45,7 @@ class Sender:
         while not stop.is_set():
             for path in self.paths:
                 self._send(path)
-            stop.wait(20)  # a batch at a time, of which there is an end
+            stop.wait(PAUSE_S)
 
     def _send(self, path: Path) -> None:
         try:
