@@ -104,8 +104,8 @@ def scale_record(
 
     Rates are from the times in the rows and begin with the first finished document, so that
     starting processes is not counted; ``last_to_first`` compares the last tenth of the documents
-    with the first. Processor seconds are counted too, which other work on the machine hardly
-    changes: from sample to sample, so short backlogs give coarse figures.
+    with the first. Processor time is counted from sample to sample, so short backlogs give coarse
+    figures.
     """
     rates = _rates_of_tenths(finish_times_s)
     first, last = samples[0]["database"], samples[-1]["database"]
