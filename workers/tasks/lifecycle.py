@@ -59,7 +59,9 @@ def _start_slot(**_: object) -> None:
         failed_starts.add(slot)
         os._exit(EXIT_NOT_STARTED)
     failed_starts.clear(slot)
-    slot_memory.measure_with(lambda: runtime.renderer.child_pid)
+    slot_memory.measure_with(
+        lambda: runtime.renderer.child_pid, limit_bytes=runtime.settings.slot_host_memory_bytes
+    )
 
 
 connect()

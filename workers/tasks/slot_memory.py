@@ -5,14 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import structlog
 from billiard import pool as _pool
+
+log = structlog.get_logger(__name__)
 
 pool: Any = _pool  # its types leave out what it imports
 _KIB = 1024
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def measure_with(render_child_pid: Callable[[], int | None]) -> None:
+def measure_with(render_child_pid: Callable[[], int | None], *, limit_bytes: int) -> None:
     """Let this pool child, after each task, be measured as it stands, its render child included.
 
     The pool's own figure is the most that the process alone ever had. It would replace a child
@@ -20,6 +23,8 @@ def measure_with(render_child_pid: Callable[[], int | None]) -> None:
 
     Args:
         render_child_pid: the render child at the time; None while there is none.
+        limit_bytes: above which Celery replaces the child, told here because the pool does not
+            write it into our log.
     """
     peak_kib = pool.mem_rss
 
@@ -28,7 +33,15 @@ def measure_with(render_child_pid: Callable[[], int | None]) -> None:
         if own is None:
             return int(peak_kib())  # no /proc, as on macOS
         pid = render_child_pid()
-        return (own + ((pid and resident_bytes(pid)) or 0)) // _KIB
+        render_child = (pid and resident_bytes(pid)) or 0
+        if own + render_child > limit_bytes:
+            log.warning(
+                "slot is replaced, its memory is over the limit",
+                own_bytes=own,
+                render_child_bytes=render_child,
+                limit_bytes=limit_bytes,
+            )
+        return (own + render_child) // _KIB
 
     pool.mem_rss = slot_kib
 

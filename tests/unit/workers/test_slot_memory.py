@@ -31,9 +31,9 @@ def render_child() -> Iterator[int]:
 
 @pytest.mark.usefixtures("restored")
 def test_a_slot_counts_with_its_render_child(render_child: int) -> None:
-    slot_memory.measure_with(lambda: None)
+    slot_memory.measure_with(lambda: None, limit_bytes=2**40)
     alone_kib = pool.mem_rss()  # type: ignore[attr-defined]
-    slot_memory.measure_with(lambda: render_child)
+    slot_memory.measure_with(lambda: render_child, limit_bytes=2**40)
     both_kib = pool.mem_rss()  # type: ignore[attr-defined]
 
     assert alone_kib > 0
