@@ -4,9 +4,12 @@ By threads beside Celery's event loop, because it is this loop that may hang. A 
 no use any more is ended with a status that says why, for whoever started it to start it anew.
 """
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ log = structlog.get_logger(__name__)
 EXIT_STALLED = 77
 _TICK_S = 2.0
 _LOOKS_PER_LIMIT = 8
+_OVERDUE_S = 5  # past the limit that Celery itself keeps, or should
 
 
 def heartbeat_file(settings: WorkerSettings) -> Path:
@@ -45,6 +49,7 @@ class WorkerLife(bootsteps.StartStopStep):
         file = heartbeat_file(self._settings)
         self._heartbeat = Heartbeat(file, name=file.stem)
         self._failed_starts = FailedStarts(file)
+        self._killed: set[str] = set()
         self._stop = threading.Event()
         self._is_ending = threading.Event()
         self._ticked_at_s = time.monotonic()
@@ -93,10 +98,28 @@ class WorkerLife(bootsteps.StartStopStep):
         # while there is no broker, which restarting this worker would not bring back.
         is_excused = self._is_ending.is_set() or worker.consumer.connection is None
         self._heartbeat.beat(age_s=0 if is_excused else time.monotonic() - self._ticked_at_s)
+        self._kill_overdue()
         if self._failed_starts.is_hopeless(worker.concurrency):
             log.critical("no slot can start, the worker is ended")
             self._heartbeat.remove()
             end_now(EXIT_NOT_STARTED)
+
+    def _kill_overdue(self) -> None:
+        """Kill pool children whose task Celery's own time limit did not end.
+
+        A child that was stopped within its task ran on for minutes past that limit. Its message
+        comes back as after any death of a child, and its row when the lease ends.
+        """
+        limit_s = self._settings.task_hard_limit_s + _OVERDUE_S
+        for request in _active_requests():
+            pid, started_at = request.worker_pid, request.time_start
+            if not pid or not started_at or time.time() - started_at < limit_s:
+                continue
+            if request.id not in self._killed:
+                self._killed.add(request.id)
+                log.error("task is over its hard limit, its slot is killed", task_id=request.id)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _look(self, worker: Any, watch: StallWatch) -> None:  # noqa: ANN401
         if self._is_ending.is_set():
@@ -124,6 +147,14 @@ class WorkerLife(bootsteps.StartStopStep):
         except DispatchError:
             return None
         return sum(waiting[queue] for queue in self._settings.worker_queues)
+
+
+def _active_requests() -> tuple[Any, ...]:
+    """Return the tasks that pool children work on, or none while that is changing."""
+    try:
+        return tuple(state.active_requests)
+    except RuntimeError:
+        return ()
 
 
 def _held(slots: int) -> int:
