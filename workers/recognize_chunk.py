@@ -74,7 +74,13 @@ def recognize_chunk(
     claim = work.claim
 
     outcome = ChunkOutcome()
-    with claimed_work.held(claim, chunks, transaction=transaction, rules=rules) as held:
+    with claimed_work.held(
+        claim,
+        chunks,
+        transaction=transaction,
+        rules=rules,
+        note_failure=lambda session, code: chunks.note_failure(session, claim, code),
+    ) as held:
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
         reader = PageReader(engine)
         pages = _while_held(held, _render(renderer, path, work))
