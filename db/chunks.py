@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import StaleStateError
@@ -88,7 +88,7 @@ def claim(
             and_(
                 Chunk.is_isolated,
                 Chunk.attempt - Chunk.excused == max_attempts,
-                max_attempts > 1,
+                literal(max_attempts > 1),
             ),
         )
     ).one_or_none()

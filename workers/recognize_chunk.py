@@ -19,9 +19,11 @@ from workers import claimed_work, dispatch, failures
 from workers.dispatch import DispatchError
 from workers.lease import Lease
 from workers.ocr.errors import DocumentError
+from workers.ocr.formats import MediaType
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import Engine, PageReader
+from workers.ocr.reduced_page import REDUCTION, reduce_image_page, warn_of_reduction
 from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
@@ -65,7 +67,8 @@ def recognize_chunk(
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
 
-    A page that cannot be read is a recorded failure of that page. The results are written under
+    A page that cannot be read is a recorded failure of that page. The last try of an isolated page
+    is made at half the resolution, and its result says so. The results are written under
     the attempt's own key and count only when the row says so, so a late attempt changes nothing.
     """
     work = _claim(chunk_id, transaction=transaction, rules=rules)
@@ -83,9 +86,11 @@ def recognize_chunk(
     ) as held:
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
         reader = PageReader(engine)
-        pages = _while_held(held, _render(renderer, path, work))
+        outcomes = reader.read_pages(_while_held(held, _render(renderer, path, work)))
+        if claim.is_last_try:
+            outcomes = warn_of_reduction(outcomes)
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, reader.read_pages(pages), reader.model_version)
+        records = store_pages(store, result_key, outcomes, reader.model_version)
         _require_all_pages(records, work)
         held.check()
         with transaction() as session:
@@ -133,16 +138,21 @@ def _render(
 ) -> Iterator[RenderedPage | PageFailure]:
     remaining = list(work.page_indexes)
     options = work.options
+    is_reduced = work.claim.is_last_try
     try:
-        renderer.open(path)
+        is_pdf = renderer.open(path).media_type is MediaType.PDF
         for page in renderer.pages(
             work.page_indexes,
-            dpi=options.dpi,
+            dpi=options.dpi / REDUCTION if is_reduced else options.dpi,
             mode=options.mode,
             text_order=options.text_order,
         ):
             remaining.remove(page.page_index)
-            yield page
+            # An image is rendered at its own size, whatever was asked for.
+            if is_reduced and not is_pdf and isinstance(page, RenderedPage):
+                yield reduce_image_page(page)
+            else:
+                yield page
     except DocumentError as error:
         # The split opened this file, so its reader died or ran out of time on it just now. The
         # pages that are left say so; those before, and the other chunks, are not touched.

@@ -1,11 +1,15 @@
 """A page over which every worker dies costs its document that page and no other."""
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import jsonschema
+import pymupdf
 import pytest
 
 from db.models import Chunk
@@ -17,6 +21,7 @@ from workers.ocr.errors import InferenceError, OcrError, OutOfMemoryError, Rende
 from workers.ocr.page_image import PageImage
 
 FIVE_PAGES = tiff_of(5)
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 POISON = 2
 
 Harm = Callable[[PageImage], None]
@@ -27,6 +32,15 @@ def raises(error: BaseException) -> Harm:
         raise error
 
     return do_harm
+
+
+def pdf_of(pages: int) -> bytes:
+    """Return a PDF whose pages are 200 x 400 pixels at 200 dpi."""
+    document = pymupdf.open()
+    for _ in range(pages):
+        document.new_page(width=72, height=144)
+    body: bytes = document.tobytes()
+    return body
 
 
 def recognize_all(pipeline: Pipeline, document_id: UUID) -> int:
@@ -169,3 +183,34 @@ def test_a_process_that_is_ended_for_a_page_that_takes_too_long_is_a_page_timeou
 
     document = pipeline.document(document_id)
     assert (document.state, document.error_code) == (DocumentState.FAILED, "page_timeout")
+
+
+@pytest.mark.parametrize("is_pdf", [False, True])
+def test_the_last_try_is_at_half_the_resolution_and_the_result_says_so(
+    pipeline: Pipeline, *, is_pdf: bool
+) -> None:
+    body, media_type = (pdf_of(3), "application/pdf") if is_pdf else (tiff_of(3), "image/tiff")
+    pipeline.chunk_pages = 16
+    document_id = pipeline.accept(body, media_type=media_type)
+    pipeline.finish(document_id)
+    whole = pages_of(pipeline, document_id)
+    size = whole[1]["width_px"], whole[1]["height_px"]
+
+    def refuse_large_pages(page: PageImage) -> None:
+        if (page.width_px, page.height_px) == size:
+            raise OutOfMemoryError("x")
+
+    pipeline.engine = PoisonedEngine(1, refuse_large_pages)
+    document_id = pipeline.accept(body, media_type=media_type)
+
+    work_off(pipeline, document_id)
+
+    jsonschema.validate(pipeline.result(document_id), SCHEMA)
+    pages = pages_of(pipeline, document_id)
+    assert pipeline.document(document_id).state == DocumentState.SUCCEEDED
+    reduced = pages.pop(1)
+    assert reduced["warnings"] == ["reduced_resolution"]
+    assert (reduced["width_px"], reduced["height_px"]) == (size[0] // 2, size[1] // 2)
+    assert reduced["dpi"] == whole[1]["dpi"] / 2
+    del whole[1]
+    assert pages == whole
