@@ -17,7 +17,6 @@ from db import admission, batches, documents, pages
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
-from db.errors import DatabaseUnavailableError
 from db.models import Batch, Document, Page
 from db.states import DocumentState, PageState
 
@@ -25,10 +24,6 @@ PageCounts = Mapping[PageState, int]
 
 # While its pages are recognized, a document's own counts are not filled in yet.
 _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
-
-
-class CommitUnknownError(DatabaseUnavailableError):
-    """The connection was lost in a COMMIT: the row may stand or not."""
 
 
 class QuotaUsedUpError(Exception):
@@ -108,23 +103,16 @@ class TenantLedger:
             ValueError: it is another tenant's.
             QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
-            CommitUnknownError: the row may stand or not.
+            OutcomeUnknownError: the row may stand or not.
             DatabaseUnavailableError: there is no connection; the row does not stand.
         """
         if document.tenant != self.tenant:
             raise ValueError("a ledger adds documents of its own tenant only")
-        is_inserted = False
-        try:
-            with self._transaction() as session:
-                documents.insert(session, document, dispatch_after_s=dispatch_after_s)
-                use_before = admission.charge(session, document)
-                if use_before.is_used_up:
-                    raise QuotaUsedUpError(use_before)
-                is_inserted = True
-        except DatabaseUnavailableError as error:
-            if is_inserted:
-                raise CommitUnknownError(str(error)) from error
-            raise
+        with self._transaction() as session:
+            documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+            use_before = admission.charge(session, document)
+            if use_before.is_used_up:
+                raise QuotaUsedUpError(use_before)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

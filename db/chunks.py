@@ -95,6 +95,23 @@ def claim(
     return row and ChunkClaim(chunk_id, *row)
 
 
+def is_held(session: Session, claim: ChunkClaim, *, worker: str) -> bool:
+    """Say whether a claim is this worker's, after whatever is being committed of it."""
+    held = select(Chunk.id).where(
+        Chunk.id == claim.chunk_id,
+        Chunk.state == ChunkState.RUNNING,
+        Chunk.attempt == claim.attempt,
+        Chunk.worker == worker,
+    )
+    return session.scalar(held.with_for_update()) is not None
+
+
+def is_published(session: Session, chunk_id: UUID, *, result_key: str) -> bool:
+    """Say whether these results of a chunk count, after whatever is being committed of it."""
+    published = select(Chunk.id).where(Chunk.id == chunk_id, Chunk.result_key == result_key)
+    return session.scalar(published.with_for_update()) is not None
+
+
 def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
     """Extend the lease.
 

@@ -180,6 +180,33 @@ def claim_assembly(
     )
 
 
+def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
+    """Say whether a claim is this worker's, after whatever is being committed of it."""
+    held = select(Document.id).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_([DocumentState.SPLITTING, DocumentState.ASSEMBLING]),
+        Document.worker == worker,
+    )
+    return session.scalar(held.with_for_update()) is not None
+
+
+def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
+    """Say whether these chunks are the document's, after whatever is being committed of it."""
+    session.execute(select(Document.id).where(Document.id == claim.document_id).with_for_update())
+    return session.get(Chunk, chunks[0].id) is not None
+
+
+def is_finished(session: Session, claim: DocumentClaim) -> bool:
+    """Say whether this attempt ended the document, after whatever is being committed of it."""
+    finished = select(Document.id).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_(FINAL_DOCUMENT_STATES),
+    )
+    return session.scalar(finished.with_for_update()) is not None
+
+
 def renew(session: Session, claim: DocumentClaim, *, lease_s: float) -> None:
     """Extend the lease of a split or an assembly.
 

@@ -13,7 +13,12 @@ from enum import StrEnum
 
 import structlog
 
-from db.errors import DatabaseError, DatabaseUnavailableError, StaleStateError
+from db.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    OutcomeUnknownError,
+    StaleStateError,
+)
 from storage.errors import (
     ObjectCorruptError,
     ObjectNotFoundError,
@@ -81,6 +86,7 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (ObjectCorruptError, Category.BUG),
     (StorageError, Category.CONFIGURATION),
     (StaleStateError, Category.SUPERSEDED),
+    (OutcomeUnknownError, Category.TRANSIENT),
     (DatabaseUnavailableError, Category.TRANSIENT),
     (DatabaseError, Category.BUG),
     (DispatchError, Category.TRANSIENT),

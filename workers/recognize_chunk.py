@@ -9,9 +9,9 @@ from uuid import UUID
 import orjson
 import structlog
 
-from db import chunks, documents
+from db import chunks, documents, known_outcome
 from db.chunks import ChunkClaim, PageRecord
-from db.engine import Transaction
+from db.engine import Session, Transaction
 from db.states import PageState, Priority
 from storage import keys
 from storage.object_store import ObjectStore
@@ -93,14 +93,19 @@ def recognize_chunk(
         records = store_pages(store, result_key, outcomes, reader.model_version)
         _require_all_pages(records, work)
         held.check()
-        with transaction() as session:
-            ends_document = chunks.publish(
+        ends_document = known_outcome.commit(
+            transaction,
+            lambda session: chunks.publish(
                 session,
                 claim,
                 result_key=result_key,
                 pages=records,
                 assemble_after_s=rules.dispatch_grace_s,
-            )
+            ),
+            stands=lambda session, _: chunks.is_published(
+                session, claim.chunk_id, result_key=result_key
+            ),
+        )
         if ends_document:
             _send_assembly(work, rules)
         pages_ok = sum(record.state is PageState.OK for record in records)
@@ -110,27 +115,38 @@ def recognize_chunk(
 
 
 def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Work | None:
-    with transaction() as session:
-        claim = chunks.claim(
+    work = claimed_work.take(
+        lambda session: chunks.claim(
             session,
             chunk_id,
             worker=rules.worker,
             lease_s=rules.lease_s,
             max_attempts=rules.max_attempts,
-        )
-        if claim is None:
-            log.info("chunk skipped", chunk_id=str(chunk_id))
-            return None
-        structlog.contextvars.bind_contextvars(
-            document_id=str(claim.document_id), chunk_id=str(chunk_id), attempt=claim.attempt
-        )
-        document = documents.get(session, claim.document_id)
-        return _Work(
-            claim,
-            document.sha256,
-            OcrOptions.model_validate(document.options),
-            Priority(document.priority),
-        )
+        ),
+        chunks,
+        read=_read_work,
+        transaction=transaction,
+        rules=rules,
+    )
+    if work is None:
+        log.info("chunk skipped", chunk_id=str(chunk_id))
+        return None
+    structlog.contextvars.bind_contextvars(
+        document_id=str(work.claim.document_id),
+        chunk_id=str(chunk_id),
+        attempt=work.claim.attempt,
+    )
+    return work
+
+
+def _read_work(session: Session, claim: ChunkClaim) -> _Work:
+    document = documents.get(session, claim.document_id)
+    return _Work(
+        claim,
+        document.sha256,
+        OcrOptions.model_validate(document.options),
+        Priority(document.priority),
+    )
 
 
 def _render(
