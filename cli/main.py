@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cli.alive import alive
 from cli.api_server import api
 from cli.bench import app as bench
 from cli.bench_database import measure_database
@@ -93,7 +94,7 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, status),
-    *(migrate, api, worker, reconcile, flower),
+    *(migrate, api, worker, reconcile, alive, flower),
 )
 for _command in _COMMANDS:
     app.command()(_command)

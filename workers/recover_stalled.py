@@ -7,7 +7,7 @@ message that would start it could be lost too. Two may run at once.
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -117,8 +117,12 @@ def sweep_until(
     limit: int,
     busy_interval_s: float,
     idle_interval_s: float,
+    after_round: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do round after round until ``stop`` is set; an unreachable database is waited for."""
+    """Do round after round until ``stop`` is set; an unreachable database is waited for.
+
+    ``after_round`` is called even after one that found no server: trying is all that can be done.
+    """
     memory = Memory()
     while not stop.is_set():
         try:
@@ -126,6 +130,7 @@ def sweep_until(
         except DatabaseUnavailableError:
             log.warning("round skipped, the database is not reachable")
             done = Round()
+        after_round()
         stop.wait(busy_interval_s if done.is_busy else idle_interval_s)
 
 

@@ -75,6 +75,19 @@ class Fleet:
     def pid(self, name: str) -> int:
         return self._processes[name].pid
 
+    def is_running(self, name: str) -> bool:
+        return self._processes[name].poll() is None
+
+    def wait_for_end(self, name: str, *, timeout_s: float) -> int:
+        """Return the exit status of a process that ends by itself.
+
+        Raises:
+            subprocess.TimeoutExpired: it does not.
+        """
+        status = self._processes[name].wait(timeout_s)
+        del self._processes[name]
+        return status
+
     def kill_group(self, name: str) -> None:
         """Kill a process and all its children at once, as a lost machine would."""
         process = self._processes.pop(name)
@@ -120,11 +133,18 @@ class Fleet:
             self.wait_until_final(document_id, timeout_s=timeout_s)
         return {name: _without_run(self.result(document_id)) for name, document_id in ids.items()}
 
-    def terminate(self, name: str) -> int:
-        """Ask a process to end, as an orchestrator does, and return its exit status."""
-        process = self._processes.pop(name)
+    def terminate(self, name: str, *, grace_s: float = _STOP_TIMEOUT_S) -> int:
+        """Ask a process to end, as an orchestrator does, and return its exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after its grace, which an orchestrator ends
+                by SIGKILL.
+        """
+        process = self._processes[name]
         process.terminate()
-        return process.wait(_STOP_TIMEOUT_S)
+        status = process.wait(grace_s)
+        del self._processes[name]
+        return status
 
     def document(self, document_id: UUID) -> dict[str, Any]:
         with self.client as client:
@@ -158,6 +178,10 @@ class Fleet:
             return int(worker.rpartition(":")[2]) if worker else None
 
         return wait_for("a claimed chunk", look, timeout_s=READY_TIMEOUT_S)
+
+    def is_refused(self) -> bool:
+        """Tell whether no API accepts connections."""
+        return self._api_answers() is None
 
     def _api_answers(self) -> bool | None:
         address = urlsplit(self.api_url)

@@ -73,6 +73,21 @@ def stopped(pid: int | None) -> Iterator[None]:
             os.kill(each, signal.SIGCONT)
 
 
+def pool_children(pid: int) -> list[int]:
+    """Return the processes of the slots of a worker, those that are only starting included."""
+    return [child for child in _children_of(pid) if "billiard.spawn" in _arguments(child)]
+
+
+def _arguments(pid: int) -> str:
+    listed = subprocess.run(  # noqa: S603 - a number only
+        ["ps", "-o", "args=", "-p", str(pid)],  # noqa: S607 - wherever it lies
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return listed.stdout
+
+
 def _children_of(pid: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-e", "-o", "pid=,ppid="],  # noqa: S607 - wherever it lies
