@@ -20,6 +20,7 @@ from tests.support.fault_checks import (
 from tests.support.fleet import Fleet, fleet_environment, make_key
 from tests.support.models import require_bundle
 from tests.support.postgres_faults import HeldPostgres
+from tests.support.processes import ROOT
 from tests.support.s3_faults import FaultyS3, faulty_s3
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, prose_page, write_lines
@@ -28,8 +29,8 @@ from workers.settings import WorkerSettings, models_dir
 TIMEOUT_S = 120
 # Of each request to the storage while a batch is disturbed.
 STORAGE_DELAY_S = 0.3
-DOCUMENTS = 5
-PAGES = 4
+DOCUMENTS = 4
+PAGES = 3
 SETTINGS = {
     "PAGEFLEET_LEASE_S": "3",
     "PAGEFLEET_DISPATCH_GRACE_S": "2",
@@ -51,11 +52,19 @@ _ASSEMBLE = ("worker", "--queues", "split,assemble", "--slots", "1")
 
 @dataclass(frozen=True, kw_only=True)
 class FaultBench:
-    """What a test of a fault needs; ``undisturbed`` are the results of a run without one."""
+    """What a test of a fault needs.
+
+    Attributes:
+        storage: is between the fleet and ``bucket``.
+        slow_start: a file; see ``bench/faults/hook/slow_start.py``.
+        paths: the documents of a batch.
+        undisturbed: their results in a run without fault, by file name.
+    """
 
     fleet: Fleet
     storage: FaultyS3
     bucket: S3Bucket
+    slow_start: Path
     paths: Sequence[Path]
     undisturbed: dict[str, bytes]
 
@@ -66,11 +75,28 @@ class FaultBench:
         """Submit the document that has one page, and so one chunk."""
         return self.fleet.submit_all(self.paths[:1])
 
+    @contextmanager
+    def slow_starts(self, seconds: float) -> Iterator[None]:
+        """Let pool children that start meanwhile take this much longer."""
+        self.slow_start.write_text(str(seconds))
+        try:
+            yield
+        finally:
+            self.slow_start.unlink()
+
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Return what the database says."""
         with self.fleet.database.transaction() as session:
             found = session.connection().exec_driver_sql(query, parameters).all()
         return [tuple(row) for row in found]
+
+    def holders(self) -> list[int]:
+        """Return the pool children that hold a document or chunk right now."""
+        rows = self.rows(
+            "SELECT worker FROM chunks WHERE state = 'running'"
+            " UNION SELECT worker FROM documents WHERE state IN ('splitting', 'assembling')"
+        )
+        return [int(worker.rpartition(":")[2]) for (worker,) in rows]
 
     def delete(self, key: str) -> None:
         """Remove an object behind everybody's back."""
@@ -104,13 +130,14 @@ class FaultBench:
 
 @contextmanager
 def fault_bench(
-    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path, **settings: str
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
 ) -> Iterator[FaultBench]:
-    """Run a fleet, and one batch through it undisturbed; ``settings`` are variables of all."""
+    """Run a fleet, and one batch through it undisturbed."""
     require_bundle()
     database = Database(database_url)
     log_moves(database)
     HeldPostgres(database_url).install()
+    slow_start = home / "slow-start"
     with faulty_s3(bucket.endpoint_url) as storage:
         fleet = Fleet(
             environment={
@@ -122,7 +149,9 @@ def fault_bench(
                     models_dir=models_dir(),
                 ),
                 **SETTINGS,
-                **settings,
+                "PYTHONPATH": str(ROOT / "bench" / "faults" / "hook"),
+                "FAULT_HOOKS": "slow_start",
+                "SLOW_START_FILE": str(slow_start),
             },
             logs=home,
             key=make_key(database),
@@ -133,7 +162,12 @@ def fault_bench(
             paths = write_batch(home)
             undisturbed = results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S)
             yield FaultBench(
-                fleet=fleet, storage=storage, bucket=bucket, paths=paths, undisturbed=undisturbed
+                fleet=fleet,
+                storage=storage,
+                bucket=bucket,
+                slow_start=slow_start,
+                paths=paths,
+                undisturbed=undisturbed,
             )
         finally:
             fleet.stop()
@@ -153,14 +187,9 @@ def write_batch(folder: Path) -> list[Path]:
     return paths
 
 
-def start_recognizer(fleet: Fleet, name: str, **settings: str) -> None:
-    """Start one of the processes that recognize; ``settings`` are variables of its own."""
-    fleet.start(name, *_RECOGNIZE, "--name", f"{name}@%h", **settings)
-
-
 def _start(fleet: Fleet) -> None:
     for name in RECOGNIZERS:
-        start_recognizer(fleet, name)
+        fleet.start(name, *_RECOGNIZE, "--name", f"{name}@%h")
     fleet.start(ASSEMBLER, *_ASSEMBLE)
     fleet.start("reconciler", "reconcile")
     fleet.start("api", "api")

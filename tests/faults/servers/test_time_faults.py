@@ -5,7 +5,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from uuid import UUID
 
 import psycopg
@@ -21,10 +21,9 @@ from tests.support.fault_bench import (
     STORAGE_DELAY_S,
     TIMEOUT_S,
     FaultBench,
-    start_recognizer,
 )
 from tests.support.fleet import wait_for
-from tests.support.processes import ROOT, pool_children, stopped
+from tests.support.processes import pool_children, stopped
 from tests.support.redelivery import deliver_again
 
 pytestmark = pytest.mark.timeout(600)
@@ -73,6 +72,16 @@ def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool | None]:
     return lambda: bench.rows(LOCK_WAITERS)[0][0] >= count or None
 
 
+def pids_of_children(bench: FaultBench) -> list[int]:
+    """Return the pool children of all workers as soon as there are any."""
+
+    def look() -> list[int] | None:
+        workers = [bench.fleet.pid(name) for name in (*RECOGNIZERS, ASSEMBLER)]
+        return [child for worker in workers for child in pool_children(worker)] or None
+
+    return wait_for("pool children", look, timeout_s=TIMEOUT_S)
+
+
 def log_of(bench: FaultBench) -> str:
     return "".join((bench.fleet.logs / f"{name}.log").read_text() for name in RECOGNIZERS)
 
@@ -99,12 +108,10 @@ def test_a_child_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on
 ) -> None:
     ended_before = log_of(bench).count("work ended early")
 
-    with held_chunk(bench) as (ids, pid):
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with ExitStack() as stop:
+        with held_chunk(bench) as (ids, pid):
+            stop.enter_context(stopped(pid))
         bench.check(ids)
-    finally:
-        os.kill(pid, signal.SIGCONT)
     wait_for(
         "the end of the late attempt",
         lambda: log_of(bench).count("work ended early") > ended_before or None,
@@ -123,11 +130,8 @@ def test_a_late_write_that_reaches_the_database_is_refused_there(
     with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
         bench.storage.delay_s = 0
         wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
-        os.kill(pid, signal.SIGSTOP)
-        try:
+        with stopped(pid):
             wait_for("another child", second_attempt(bench, ids), timeout_s=TIMEOUT_S)
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
     bench.check(ids)
 
@@ -135,14 +139,12 @@ def test_a_late_write_that_reaches_the_database_is_refused_there(
 def test_a_child_that_stops_inside_a_transaction_holds_nobody_up(
     bench: FaultBench, fault_postgres: Postgres
 ) -> None:
-    with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
-        bench.storage.delay_s = 0
-        wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with ExitStack() as stop:
+        with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
+            bench.storage.delay_s = 0
+            wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
+            stop.enter_context(stopped(pid))
         bench.check(ids, timeout_s=IDLE_TIMEOUT_S + TIMEOUT_S)
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
     bench.check(ids)
 
@@ -158,47 +160,38 @@ def test_a_whole_worker_that_stops_for_a_while_costs_no_document(bench: FaultBen
 
 def test_fifty_killed_children_cost_no_document(bench: FaultBench) -> None:
     chance = random.Random(50)  # noqa: S311 - no secret
-    workers = [*RECOGNIZERS, ASSEMBLER]
-    kills = 0
 
     with bench.batch_under_way() as ids:
-        while kills < KILLS:
-            children = [pid for name in workers for pid in pool_children(bench.fleet.pid(name))]
-            if children:
-                # It may have ended meanwhile.
-                with suppress(ProcessLookupError):
-                    os.kill(chance.choice(children), signal.SIGKILL)
-                    kills += 1
+        late_ids = bench.submit()
+        for kill in range(KILLS):
+            # Every second one has work in hand, if any has; the others mostly are starting.
+            pids = [pid for pid in bench.holders() if kill % 2] or pids_of_children(bench)
+            # It may have ended meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(pids), signal.SIGKILL)
             time.sleep(chance.uniform(0, 2 * STORAGE_DELAY_S))
 
     bench.check_many_killed(ids)
+    bench.check_many_killed(late_ids)
+    # Some that were hit held a chunk.
+    assert bench.rows(
+        "SELECT max(attempt) > 1 FROM chunks WHERE document_id = ANY(%s)",
+        [*ids.values(), *late_ids.values()],
+    ) == [(True,)]
 
 
 def test_a_replacement_child_that_starts_slowly_is_left_to_start(bench: FaultBench) -> None:
-    slow, other = RECOGNIZERS
-    bench.fleet.kill_group(slow)
-    start_recognizer(
-        bench.fleet,
-        slow,
-        PYTHONPATH=str(ROOT / "bench" / "faults" / "hook"),
-        FAULT_HOOKS="slow_start",
-        SLOW_START_S=str(SLOW_START_S),
-    )
-    (child,) = wait_for(
-        "the first child",
-        lambda: pool_children(bench.fleet.pid(slow)) or None,
-        timeout_s=TIMEOUT_S,
-    )
-    os.kill(child, signal.SIGKILL)
-    (replacement,) = wait_for(
-        "its replacement",
-        lambda: set(pool_children(bench.fleet.pid(slow))) - {child} or None,
-        timeout_s=TIMEOUT_S,
-    )
+    slow, other = (bench.fleet.pid(name) for name in RECOGNIZERS)
+    (child,) = wait_for("a child", lambda: pool_children(slow) or None, timeout_s=TIMEOUT_S)
 
-    with stopped(bench.fleet.pid(other)):
-        bench.check(bench.submit_one())
+    with bench.slow_starts(SLOW_START_S):
+        os.kill(child, signal.SIGKILL)
+        (replacement,) = wait_for(
+            "its replacement",
+            lambda: set(pool_children(slow)) - {child} or None,
+            timeout_s=TIMEOUT_S,
+        )
+        with stopped(other):
+            bench.check(bench.submit_one())
 
-    assert pool_children(bench.fleet.pid(slow)) == [replacement]
-    bench.fleet.kill_group(slow)
-    start_recognizer(bench.fleet, slow)
+    assert pool_children(slow) == [replacement]
