@@ -24,6 +24,9 @@ __all__ = ["Database", "Session", "Transaction"]
 # Past what a query of ours needs by far: a lock or a plan gone wrong must not stop a worker.
 LOCK_TIMEOUT_S = 10
 STATEMENT_TIMEOUT_S = 60
+# Nothing of ours waits inside a transaction. A process that is stopped in one would keep its locks
+# for as long as it is stopped, and with them every other worker from the document.
+IDLE_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 5
 # For a peer that is gone without a word, where data are on their way to it.
 TCP_TIMEOUT_S = 30
@@ -67,6 +70,7 @@ class Database:
                 "options": (
                     f"-c lock_timeout={1_000 * min(LOCK_TIMEOUT_S, statement_timeout_s):.0f}"
                     f" -c statement_timeout={1_000 * statement_timeout_s:.0f} -c timezone=UTC"
+                    f" -c idle_in_transaction_session_timeout={1_000 * IDLE_TIMEOUT_S}"
                 ),
             },
         )

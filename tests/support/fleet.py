@@ -70,7 +70,14 @@ class Fleet:
         self.start("recognizer", "worker", "--queues", "recognize", "--slots", "2")
         self.start("assembler", "worker", "--queues", "split,assemble", "--slots", "1")
         self.start("reconciler", "reconcile")
+        self.wait_for_api()
+
+    def wait_for_api(self) -> None:
         wait_for("the API", self._api_answers, timeout_s=READY_TIMEOUT_S)
+
+    def ended(self) -> list[str]:
+        """Return the names of the processes that ended by themselves."""
+        return [name for name, process in self._processes.items() if process.poll() is not None]
 
     def pid(self, name: str) -> int:
         return self._processes[name].pid
