@@ -1,4 +1,4 @@
-"""The points at which ``hook/kill_at.py`` can end or hold a process, by names of functions.
+"""The points at which ``hook/kill_at.py`` can do harm to a process, by names of functions.
 
 A point is where something is done and not yet known, or known and not yet done. Tests look that
 every function is there, so that renaming one does not disarm a fault in silence.
@@ -24,11 +24,13 @@ class KillPoint:
         when: the call begins, has returned, or the transaction in which it ran commits or has
             committed; its first argument is then the session.
         task: only calls whose first two arguments name this Celery task.
+        page_index: only calls with an argument about this page of a document.
     """
 
     target: str
     when: When
     task: str = ""
+    page_index: int | None = None
 
 
 _SPLIT, _RECOGNIZE, _ASSEMBLE = "documents.split", "pages.recognize_chunk", "documents.assemble"
@@ -48,6 +50,8 @@ POINTS: Mapping[str, KillPoint] = {
     "chunk_after_claim": KillPoint("db.chunks:claim", "after_commit"),
     # Its lines are found, and none is read.
     "chunk_in_inference": KillPoint("workers.ocr.engine:OcrEngine._find_lines", "after"),
+    # A page that does it every time, to whoever reads it.
+    "poison_page": KillPoint("workers.ocr.engine:OcrEngine._find_lines", "before", page_index=3),
     "chunk_after_put": KillPoint("workers.recognize_chunk:store_pages", "after"),
     "chunk_before_commit": KillPoint("db.chunks:publish", "before_commit"),
     "chunk_after_commit": KillPoint("db.chunks:publish", "after_commit"),

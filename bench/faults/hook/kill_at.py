@@ -1,8 +1,12 @@
-"""Ends or holds this process at a named point, when somebody outside asks for it.
+"""Ends, holds or spoils this process at a named point, when somebody outside asks for it.
 
 ``FAULT_POINTS`` names the points (``bench.faults.kill_points`` makes it) and ``FAULT_REDIS_URL``
 the Redis in which one is armed: a list ``faults:<point>`` of actions, of which each process that
 comes by takes one. So a list of one happens once in a whole fleet, whoever comes by first.
+
+``child`` kills the process, as the kernel does when memory runs out; ``group`` with it all of its
+process group, as a lost machine. ``abort`` crashes it in native code, ``memory`` refuses it an
+allocation, ``hang`` stops the thread for ever, and ``hold`` until somebody lets it go.
 
 Functions are wrapped as their module is loaded, here and in every process that is spawned. An
 unarmed point costs one question to Redis; what is not named is not touched.
@@ -25,22 +29,30 @@ HOLD_LIMIT_S = 60
 class _Point:
     """One place in one function."""
 
-    def __init__(self, name: str, *, target: str, when: str, task: str) -> None:
+    def __init__(
+        self, name: str, *, target: str, when: str, task: str = "", page_index: int | None = None
+    ) -> None:
         self.name = name
         self.module, _, self.function = target.partition(":")
         self.when = when
         self._task = task
+        self._page_index = page_index
 
     def is_meant(self, arguments: Sequence[Any]) -> bool:
-        """Say whether the call is about the task that the point is limited to, if to any.
+        """Say whether the call is about the task or page that the point is limited to, if to any.
 
-        Celery passes it as the name, or as an object that has one.
+        Celery passes a task as its name, or as an object that has one.
         """
-        return not self._task or any(
-            self._task in {each, getattr(each, "name", None)}
-            for each in arguments[:2]
-            if isinstance(each, str) or hasattr(each, "name")
-        )
+        if self._task:
+            names = [each if isinstance(each, str) else _name(each) for each in arguments[:2]]
+            return self._task in names
+        if self._page_index is not None:
+            return self._page_index in [getattr(each, "page_index", None) for each in arguments]
+        return True
+
+
+def _name(value: object) -> object:
+    return getattr(value, "name", None)
 
 
 class _Finder:
@@ -109,17 +121,28 @@ def _redis() -> Any:  # noqa: ANN401 - without types here
 
 
 def _reach(name: str) -> None:
+    """Do what is asked of the next who comes by; nothing in most cases.
+
+    Raises:
+        MemoryError: this is what is asked for.
+    """
     action = _redis().lpop(f"faults:{name}")
     if action is None:
         return
     told = {"pid": os.getpid(), "group": os.getpgid(0), "action": action}
     _redis().rpush(f"faults:{name}:reached", json.dumps(told))
-    if action == "hold":
-        _redis().blpop([f"faults:{name}:release"], timeout=HOLD_LIMIT_S)
-        return
-    if action == "group":
-        os.killpg(0, signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
+    match action:
+        case "hold":
+            _redis().blpop([f"faults:{name}:release"], timeout=HOLD_LIMIT_S)
+            return
+        case "memory":
+            raise MemoryError("on purpose")
+        case "abort":
+            os.abort()
+        case "group":
+            os.killpg(0, signal.SIGKILL)
+        case "child":
+            os.kill(os.getpid(), signal.SIGKILL)
     threading.Event().wait()  # not one more statement of the program
 
 
