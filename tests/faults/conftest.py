@@ -16,13 +16,17 @@ from workers.settings import models_dir
 
 @pytest.fixture(scope="module")
 def running_stage(
+    request: pytest.FixtureRequest,
     postgres: Postgres,
     template_database: None,  # noqa: ARG001 - it has to be there
     valkey: Valkey,
     object_storage: SeaweedFS,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[FaultStage]:
-    """One fleet for all faults of a module: to start one takes longer than to recover."""
+    """One fleet for all faults of a module: to start one takes longer than to recover.
+
+    A module may have settings of its own, ``STAGE_SETTINGS``.
+    """
     require_bundle()
     folder = tmp_path_factory.mktemp("stage")
     with redis.Redis.from_url(valkey.url()) as client:
@@ -43,7 +47,11 @@ def running_stage(
         )
         try:
             yield FaultStage(
-                fleet, bucket=bucket, broker_url=valkey.url(), document=write_document(folder)
+                fleet,
+                bucket=bucket,
+                broker_url=valkey.url(),
+                document=write_document(folder),
+                settings=getattr(request.module, "STAGE_SETTINGS", {}),
             )
         finally:
             fleet.stop()
