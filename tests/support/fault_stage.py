@@ -32,12 +32,16 @@ END_TIMEOUT_S = 90.0
 REACH_TIMEOUT_S = 60.0
 KEY_PREFIX = "stage:"
 
-# Both workers do all work, so that one goes on while the other is dead; three slots in all.
-_WORKER = ("worker", "--queues", "split,recognize,assemble")
+# Two of each, so that one goes on while the other is dead. Who splits and assembles loads no models
+# and starts soon; three slots, so that three can be at it at once.
+_READER = ("worker", "--queues", "recognize", "--slots", "1", "--name")
+_CLERK = ("worker", "--queues", "split,assemble", "--slots")
 PROCESSES = {
     "api": ("api",),
-    "worker-a": (*_WORKER, "--slots", "2", "--name", "a@%h"),
-    "worker-b": (*_WORKER, "--slots", "1", "--name", "b@%h"),
+    "reader-a": (*_READER, "reader-a@%h"),
+    "reader-b": (*_READER, "reader-b@%h"),
+    "clerk-a": (*_CLERK, "2", "--name", "clerk-a@%h"),
+    "clerk-b": (*_CLERK, "1", "--name", "clerk-b@%h"),
     "sweep-a": ("reconcile",),
     "sweep-b": ("reconcile",),
 }
@@ -152,9 +156,9 @@ class FaultStage:
             self.fleet.start(name, *PROCESSES[name])
         self.fleet.wait_for_api()
 
-    def log_of_workers(self) -> str:
-        """Return what all workers have logged, those of earlier tests too."""
-        return "".join(path.read_text() for path in self.fleet.logs.glob("worker-*.log"))
+    def log_of_clerks(self) -> str:
+        """Return what those who split and assemble have logged, in earlier tests too."""
+        return "".join(path.read_text() for path in self.fleet.logs.glob("clerk-*.log"))
 
     def stop_sweeps(self) -> None:
         for name in SWEEPS:
