@@ -100,6 +100,11 @@ class Result:
     json: str
     text: bytes
 
+    @property
+    def pages(self) -> list[dict[str, Any]]:
+        pages: list[dict[str, Any]] = json.loads(self.json)["pages"]
+        return pages
+
 
 @dataclass
 class FaultStage:
