@@ -73,27 +73,20 @@ class Fleet:
         self.wait_for_api()
 
     def wait_for_api(self) -> None:
-<<<<<<< HEAD
+        """Return once the API takes connections."""
         wait_for("the API", self._api_answers, timeout_s=READY_TIMEOUT_S)
 
     def ended(self) -> list[str]:
         """Return the names of the processes that ended by themselves."""
         return [name for name, process in self._processes.items() if process.poll() is not None]
-=======
-        """Return once the API takes connections."""
-        wait_for("the API", self._api_answers, timeout_s=READY_TIMEOUT_S)
 
     def is_running(self, name: str) -> bool:
         """Say whether a process was started and neither ended nor was asked to end."""
         process = self._processes.get(name)
         return process is not None and process.poll() is None
->>>>>>> faults
 
     def pid(self, name: str) -> int:
         return self._processes[name].pid
-
-    def is_running(self, name: str) -> bool:
-        return self._processes[name].poll() is None
 
     def wait_for_end(self, name: str, *, timeout_s: float) -> int:
         """Return the exit status of a process that ends by itself.

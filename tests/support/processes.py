@@ -73,31 +73,12 @@ def stopped(pid: int | None) -> Iterator[None]:
             os.kill(each, signal.SIGCONT)
 
 
-<<<<<<< HEAD
-def pool_children(pid: int) -> list[int]:
-    """Return the processes of the slots of a worker, those that are only starting included."""
-    return [child for child in _children_of(pid) if "billiard.spawn" in _arguments(child)]
-
-
-def _arguments(pid: int) -> str:
-    listed = subprocess.run(  # noqa: S603 - a number only
-        ["ps", "-o", "args=", "-p", str(pid)],  # noqa: S607 - wherever it lies
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return listed.stdout
-
-
-def _children_of(pid: int) -> list[int]:
-=======
 def pool_children(worker_pid: int) -> list[int]:
-    """Return the processes in which a Celery worker runs its tasks, and that run."""
-    return _children_of(worker_pid, with_arguments="--billiard-fork")
+    """Return the processes of the slots of a worker, those that are only starting included."""
+    return _children_of(worker_pid, with_arguments="billiard.spawn")
 
 
 def _children_of(pid: int, *, with_arguments: str = "") -> list[int]:
->>>>>>> server-faults
     listed = subprocess.run(
         ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="],  # noqa: S607 - wherever it lies
         capture_output=True,
