@@ -45,6 +45,9 @@ def measure_storm(  # noqa: PLR0913 - each is an option
     without_reconciler: Annotated[
         bool, typer.Option("--without-reconciler", help="Nobody repairs: this must break.")
     ] = False,
+    light: Annotated[
+        bool, typer.Option("--light", help="No scans of whole pages: for a slow machine.")
+    ] = False,
     soak: Annotated[
         float, typer.Option(min=0, metavar="HOURS", help="Storm after storm for so long.")
     ] = 0,
@@ -72,6 +75,7 @@ def measure_storm(  # noqa: PLR0913 - each is an option
             kinds=_kinds(faults),
             drop_share=drop_percent / 100,
             with_reconciler=not without_reconciler,
+            is_light=light,
         )
         settings = _settings()
         target = (out or new_folder(settings.home)).absolute()
@@ -113,7 +117,7 @@ def _storm(
     from cli.settings import own_environment
     from cli.stack.commands import stack_errors
     from cli.stop_signals import stop_on_signals
-    from cli.storm.documents import write_files
+    from cli.storm.documents import turns, write_files
     from cli.storm.fleet import StormFleet
     from cli.storm.rounds import Storm
     from cli.storm.servers import StormServers
@@ -148,7 +152,7 @@ def _storm(
                 yield Storm(
                     fleet,
                     servers,
-                    files=write_files(home / "samples"),
+                    files=write_files(home / "samples", turns(is_light=options.is_light)),
                     drop_file=home / "drop_share",
                     out=out,
                     show=_Shown(bar),

@@ -23,6 +23,8 @@ _LONGEST_ABSENCE_S: Final = 2.0
 _S3_TROUBLE_S: Final = 4.0
 _S3_SHARE: Final = 0.5
 _AFTER_LEASE_S: Final = 4.0
+_TRIES: Final = 10
+_TRY_AGAIN_S: Final = 1.0
 
 
 class StormFaults:
@@ -85,8 +87,11 @@ class StormFaults:
     def _in(self, delay_s: float, what: Callable[[], None]) -> None:
         self._later(time.monotonic() - self._started_s + delay_s, what)
 
-    def _fire(self, fault: PlannedFault) -> None:
+    def _fire(self, fault: PlannedFault, *, tries_left: int = _TRIES) -> None:
         done = self._kinds[fault.kind](fault.strength)
+        if done is None and tries_left:  # a pool that was just killed has no children yet
+            self._in(_TRY_AGAIN_S, lambda: self._fire(fault, tries_left=tries_left - 1))
+            return
         if done is not None:
             self.fired[fault.kind] += 1
         line = {

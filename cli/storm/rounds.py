@@ -20,7 +20,7 @@ from bench.storm_verdict import FINAL_STATES, Outcome, Sent, comparable, digest_
 from cli.client import UNREACHABLE, ApiClient, DocumentStatus
 from cli.errors import ApiError
 from cli.storm.clients import StormClients
-from cli.storm.documents import documents_of_round
+from cli.storm.documents import documents_of_round, turns
 from cli.storm.faults import StormFaults
 from cli.storm.fleet import StormFleet, resident_mib
 from cli.storm.servers import StormServers
@@ -51,6 +51,7 @@ class StormOptions:
         kinds: of faults.
         drop_share: of messages that vanish, where that is among the kinds.
         with_reconciler: False: nobody repairs.
+        is_light: no scans of whole pages.
     """
 
     documents: int
@@ -59,6 +60,7 @@ class StormOptions:
     kinds: Sequence[str]
     drop_share: float
     with_reconciler: bool
+    is_light: bool
 
 
 class Storm:
@@ -127,7 +129,7 @@ class Storm:
         """
         started_s = time.monotonic()
         since = self._rows.now()
-        sent = documents_of_round(number, options.documents)
+        sent = documents_of_round(number, options.documents, turns(is_light=options.is_light))
         clients = StormClients(
             self._servers.api_url,
             self._servers.api_key,
