@@ -17,6 +17,8 @@ Trouble = Literal["refuse", "slow", "cut"]
 
 _BLOCK_BYTES: Final = 64 * 1024
 _START_TIMEOUT_S: Final = 10.0
+_GO_ON: Final = b"HTTP/1.1 100 "
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _BODY: Final = (
     b'<?xml version="1.0" encoding="UTF-8"?>'
     b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
@@ -166,9 +168,20 @@ class _Connection:
 
     async def _carry_answers(self) -> None:
         while block := await self._storage.read(_BLOCK_BYTES):
-            self._is_answering = True
+            # "Go on" is no answer: the body of the request follows it.
+            self._is_answering = not block.startswith(_GO_ON)
+            is_cut = self._is_cut and self._is_answering
             # The storage has done what it was asked for; the client does not come to know it.
-            self._answer.write(block[: len(block) // 2] if self._is_cut else block)
+            self._answer.write(_cut(block) if is_cut else block)
             await self._answer.drain()
-            if self._is_cut:
+            if is_cut:
                 return
+
+
+def _cut(block: bytes) -> bytes:
+    """Return an answer up to the middle of its body; nothing of one without a body.
+
+    A client takes half a head for a whole one.
+    """
+    head, separator, body = block.partition(_END_OF_HEAD)
+    return head + separator + body[: len(body) // 2] if body else b""

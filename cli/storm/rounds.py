@@ -1,6 +1,7 @@
 """One storm after the other over one fleet, each with a verdict."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from uuid import UUID
 from bench import storm_broker
 from bench.errors import BenchError
 from bench.faults.s3_proxy import Weather
+from bench.process_usage import resident_bytes
 from bench.storm_plan import DROPPED_PUBLISHES, plan_faults
 from bench.storm_rows import StormRows
 from bench.storm_verdict import FINAL_STATES, Outcome, Sent, comparable, digest_of, judge
@@ -38,6 +40,7 @@ _PATIENCE_ALONE_S: Final = 25.0
 _SETTLE_S: Final = 60.0
 _EXPECTED_TIMEOUT_S: Final = 600.0
 _ASK_AGAIN: Final = 10
+_BYTES_PER_MIB: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,8 @@ class Storm:
             self._fleet, self._servers, log_file=self._out / f"faults-{number}.jsonl"
         )
         dropped_before = self._dropped()
+        self._fleet.restarts = dict.fromkeys(self._fleet.restarts, 0)
+        self._servers.proxy.troubled = 0
         clients.start()
         try:
             self._blow(options, faults, sent, since)
@@ -295,7 +300,8 @@ class Storm:
             for server in self._servers.all()
             if server.pid is not None
         }
-        return {**self._fleet.resident_mib(), **servers}
+        own = round(resident_bytes(os.getpid()) / _BYTES_PER_MIB, 1)
+        return {**self._fleet.resident_mib(), **servers, "storm": own}
 
 
 def is_held(record: Mapping[str, Any]) -> bool:
