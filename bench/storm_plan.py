@@ -67,25 +67,27 @@ class PlannedFault:
     strength: float
 
 
-def plan_faults(seed: int, duration_s: float, kinds: Iterable[str] = FAULTS) -> list[PlannedFault]:
+def plan_faults(
+    seed: int, duration_s: float, kinds: Iterable[str] = FAULTS, *, pace: float = 1
+) -> list[PlannedFault]:
     """Return the faults of a storm in their order; the same seed gives the same ones.
 
     Each kind comes at random times with its own mean distance, and in a short storm once, unless
-    others of its gap leave it no room.
+    others of its gap leave it no room. All distances are ``pace`` times as long.
     """
     drawn = []
     for kind in sorted(set(kinds) & set(FAULTS)):
         # Of its own for each kind, so that leaving one out does not move the others.
         choose = random.Random(f"{seed} {kind}")  # noqa: S311 - no secret
-        mean_s = FAULTS[kind].mean_s
+        mean_s = pace * FAULTS[kind].mean_s
         at_s = choose.uniform(0.05, 0.95) * min(mean_s, duration_s)
         while at_s < duration_s:
             drawn.append(PlannedFault(round(at_s, 2), kind, round(choose.random(), 4)))
             at_s += choose.uniform(0.5, 1.5) * mean_s
-    return _apart(sorted(drawn), duration_s)
+    return _apart(sorted(drawn), duration_s, pace)
 
 
-def _apart(drawn: list[PlannedFault], duration_s: float) -> list[PlannedFault]:
+def _apart(drawn: list[PlannedFault], duration_s: float, pace: float) -> list[PlannedFault]:
     """Move faults back that come before the one before is over; past the end they are left out."""
     free_at_s: dict[str, float] = {}
     planned = []
@@ -93,6 +95,6 @@ def _apart(drawn: list[PlannedFault], duration_s: float) -> list[PlannedFault]:
         gap_of = FAULTS[fault.kind].gap_of
         at_s = round(max(fault.at_s, free_at_s.get(gap_of, 0.0)), 2)
         if at_s <= _LAST_SHARE * duration_s:
-            free_at_s[gap_of] = at_s + _GAPS_S[gap_of]
+            free_at_s[gap_of] = at_s + pace * _GAPS_S[gap_of]
             planned.append(PlannedFault(at_s, fault.kind, fault.strength))
     return sorted(planned)

@@ -48,8 +48,7 @@ _OVERDUE: Final = (
 )
 
 _COUNT_FINAL: Final = """
-SELECT count(*) FILTER (WHERE finished_at IS NOT NULL), count(*)
-FROM documents WHERE created_at >= %(since)s
+SELECT count(finished_at) FROM documents WHERE created_at >= %(since)s
 """
 
 _TABLES: Final = ("documents", "chunks", "pages", "batches", "uploads", "key_usage")
@@ -72,11 +71,11 @@ class StormRows:
             time: datetime = session.connection().exec_driver_sql("SELECT now()").scalar_one()
             return time
 
-    def finished(self, since: datetime) -> tuple[int, int]:
-        """Return how many of the documents made since then are final, and how many there are."""
+    def finished(self, since: datetime) -> int:
+        """Return how many of the documents made since then are final."""
         with self._database.transaction() as session:
-            row = session.connection().exec_driver_sql(_COUNT_FINAL, {"since": since}).one()
-            return row[0], row[1]
+            found = session.connection().exec_driver_sql(_COUNT_FINAL, {"since": since})
+            return int(found.scalar_one())
 
     def found(self, since: datetime) -> list[Found]:
         """Return the documents made since then, without digests."""

@@ -39,6 +39,10 @@ def measure_storm(  # noqa: PLR0913 - each is an option
     faults: Annotated[
         str, typer.Option(metavar="KIND,…", help="Only these. Default: all kinds.")
     ] = "",
+    pace: Annotated[
+        float,
+        typer.Option(min=0.1, help="Faults are so many times as far apart: for a slow machine."),
+    ] = 1,
     drop_percent: Annotated[
         float, typer.Option(min=0, max=100, help="Of messages, which vanish when they are sent.")
     ] = 10,
@@ -73,6 +77,7 @@ def measure_storm(  # noqa: PLR0913 - each is an option
             duration_s=minutes * _MINUTE_S,
             seed=random.randrange(10**6) if seed is None else seed,  # noqa: S311 - no secret
             kinds=_kinds(faults),
+            pace=pace,
             drop_share=drop_percent / 100,
             with_reconciler=not without_reconciler,
             is_light=light,
@@ -218,6 +223,7 @@ def _show(record: Mapping[str, Any]) -> None:
     for kind, count in record["faults"].items():
         table.add_row(kind, f"{count:,}")
     table.add_section()
+    table.add_row("finished while faults happened", f"{record['finished_in_storm']:,}")
     table.add_row("seconds of storm", f"{record['storm_s']:,}")
     table.add_row("seconds in all", f"{record['total_s']:,}")
     console = output()

@@ -52,6 +52,7 @@ class StormOptions:
         duration_s: for which faults happen.
         seed: draws the faults.
         kinds: of faults.
+        pace: 1, or how many times as far apart faults are.
         drop_share: of messages that vanish, where that is among the kinds.
         with_reconciler: False: nobody repairs.
         is_light: no scans of whole pages.
@@ -61,6 +62,7 @@ class StormOptions:
     duration_s: float
     seed: int
     kinds: Sequence[str]
+    pace: float
     drop_share: float
     with_reconciler: bool
     is_light: bool
@@ -151,6 +153,7 @@ class Storm:
         try:
             self._blow(options, faults, sent, since)
             storm_s = time.monotonic() - started_s
+            finished_in_storm = self._rows.finished(since)
             self._wait_final(clients, sent, since, options)
         finally:
             clients.stop()
@@ -164,6 +167,7 @@ class Storm:
             "faults": dict(sorted(faults.fired.items())),
             "requests_to_storage_troubled": self._servers.proxy.troubled,
             "restarts": dict(self._fleet.restarts),
+            "finished_in_storm": finished_in_storm,
             "storm_s": round(storm_s, 1),
             "total_s": round(time.monotonic() - started_s, 1),
             "resident_mib": self._resident_mib(),
@@ -177,7 +181,9 @@ class Storm:
     ) -> None:
         if DROPPED_PUBLISHES in options.kinds:
             self._set_drop_share(options.drop_share)
-        faults.begin(plan_faults(options.seed, options.duration_s, options.kinds))
+        faults.begin(
+            plan_faults(options.seed, options.duration_s, options.kinds, pace=options.pace)
+        )
         ends_s = time.monotonic() + options.duration_s
         asked_s = 0.0
         while time.monotonic() < ends_s or not faults.is_over:
@@ -256,7 +262,7 @@ class Storm:
         """Show how far a round is, and return how many documents are final; 0 while unknown."""
         done = 0
         with suppress(DatabaseError):
-            done, _ = self._rows.finished(since)
+            done = self._rows.finished(since)
         accepted = sum(bool(each.ids) for each in sent)
         self._show(what, done, len(sent), f"{accepted} accepted, {note}")
         return done

@@ -34,3 +34,9 @@ def test_faults_leave_time_to_recover(seed: int) -> None:
 def test_only_the_chosen_kinds_happen() -> None:
     assert {fault.kind for fault in plan_faults(1, 60, ["kill_api"])} == {"kill_api"}
     assert plan_faults(1, 60, [kind for kind in KINDS if kind not in FAULTS]) == []
+
+
+def test_a_slower_pace_has_fewer_faults() -> None:
+    counts = [len(plan_faults(1, 600, pace=pace)) for pace in (1, 3)]
+
+    assert counts[1] < counts[0] / 2
