@@ -105,6 +105,9 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "no_result": ErrorKind(
         409, "No result", "The document ended without a result; its error says why."
     ),
+    "already_final": ErrorKind(
+        409, "Already final", "The document has ended already, so there is nothing to cancel."
+    ),
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
     ),

@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 
 from api.auth import KeyId, Tenant
 from api.services import Services
-from db import admission, batches, documents, pages
+from db import admission, batches, cancelling, documents, pages
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
@@ -125,6 +125,11 @@ class TenantLedger:
             if is_inserted:
                 raise CommitUnknownError(str(error)) from error
             raise
+
+    def cancel_document(self, document_id: UUID) -> DocumentState:
+        """End an open document; return the state that it was in."""
+        with self._transaction() as session:
+            return cancelling.cancel(session, document_id, tenant=self.tenant)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

@@ -17,6 +17,7 @@ from api.problems import declared
 from api.services import Services
 from api.views import is_final
 from db.models import Document
+from db.states import DocumentState
 from storage import keys
 from storage.object_store import ObjectStore
 
@@ -51,6 +52,7 @@ _RESULT_CONTENT = {
             "not_found",
             "not_ready",
             "no_result",
+            "cancelled",
             "invalid_request",
             "storage_unavailable",
             "database_unavailable",
@@ -93,6 +95,8 @@ def _require_result(document: Document) -> str:
     if not is_final(document):
         raise ApiError("not_ready")
     if document.result_key is None:
+        if document.state == DocumentState.CANCELLED:
+            raise ApiError("cancelled")
         code = document.error_code or document.state
         message = document.error_detail or sentence(code)
         raise ApiError("no_result", extra={"document_error": {"code": code, "message": message}})

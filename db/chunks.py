@@ -88,6 +88,16 @@ def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
     _set_once(session, claim, {"lease_expires_at": lease_end, "dispatch_after": lease_end})
 
 
+def require_held(session: Session, claim: ChunkClaim) -> None:
+    """Ask, without extending the lease, whether the claim still stands.
+
+    Raises:
+        StaleStateError: the document was cancelled or deleted, or another worker has the chunk.
+    """
+    if session.scalar(select(Chunk.id).where(*_is_held_by(claim))) is None:
+        raise StaleStateError(f"chunk {claim.chunk_id} is held by nobody or another attempt")
+
+
 def put_back(session: Session, claim: ChunkClaim, *, delay_s: float, is_excused: bool) -> None:
     """Give a chunk back, to be sent again after ``delay_s`` seconds.
 
@@ -210,6 +220,14 @@ def _is_free() -> ColumnElement[bool]:
     )
 
 
+def _is_held_by(claim: ChunkClaim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Chunk.id == claim.chunk_id,
+        Chunk.state == ChunkState.RUNNING,
+        Chunk.attempt == claim.attempt,
+    )
+
+
 def _fail_pages(session: Session, claim: ChunkClaim, code: str, detail: str) -> None:
     session.execute(
         update(Page)
@@ -273,14 +291,6 @@ def _has_sound_chord(session: Session, document_id: UUID, generation: int) -> bo
 
 
 def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:
-    statement: Update = (
-        update(Chunk)
-        .where(
-            Chunk.id == claim.chunk_id,
-            Chunk.state == ChunkState.RUNNING,
-            Chunk.attempt == claim.attempt,
-        )
-        .values(**values)
-    )
+    statement: Update = update(Chunk).where(*_is_held_by(claim)).values(**values)
     if session.execute(statement.returning(Chunk.id)).one_or_none() is None:
         raise StaleStateError(f"chunk {claim.chunk_id} is held by another attempt")

@@ -35,6 +35,7 @@ def test_the_operations_are_named() -> None:
         "submit_document",
         "read_document",
         "list_documents",
+        "cancel_document",
         "read_result",
         "list_pages",
         "create_batch",
