@@ -13,12 +13,13 @@ from fastapi import Depends, Request
 
 from api.auth import KeyId, Tenant
 from api.services import Services
-from db import admission, batches, cancelling, documents, pages
+from db import admission, batches, cancelling, deleting, documents, pages, retrying
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
 from db.models import Batch, Document, Page
+from db.retrying import Retry
 from db.states import DocumentState, PageState
 
 PageCounts = Mapping[PageState, int]
@@ -130,6 +131,16 @@ class TenantLedger:
         """End an open document; return the state that it was in."""
         with self._transaction() as session:
             return cancelling.cancel(session, document_id, tenant=self.tenant)
+
+    def retry_document(self, document_id: UUID) -> Retry:
+        """Start over what a document has not read; say whether that was possible."""
+        with self._transaction() as session:
+            return retrying.retry(session, document_id, tenant=self.tenant)
+
+    def delete_document(self, document_id: UUID, *, writers_s: float) -> None:
+        """Hide a document for good; its objects and rows are removed by the sweep."""
+        with self._transaction() as session:
+            deleting.mark(session, document_id, tenant=self.tenant, writers_s=writers_s)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
 from db.models import Batch, Document
-from db.states import FINAL_DOCUMENT_STATES, DocumentState
+from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,19 @@ def get(session: Session, batch_id: UUID, *, tenant: str) -> Batch:
     return batch
 
 
+def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
+    """Say whether a batch was cancelled and some of its documents may still be open.
+
+    The answer stays true to the end of the transaction: cancelling waits for it.
+    """
+    row = session.execute(
+        select(Batch.state, Batch.finished_at)
+        .where(Batch.id == batch_id)
+        .with_for_update(read=True)
+    ).one()
+    return row.state == BatchState.CANCELLED and row.finished_at is None
+
+
 def count(session: Session, batch_id: UUID) -> BatchCounts:
     """Count the documents of a batch by state, and their pages."""
     rows = session.execute(
@@ -58,7 +71,7 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
             func.coalesce(func.sum(Document.pages_ok), 0),
             func.coalesce(func.sum(Document.pages_failed), 0),
         )
-        .where(Document.batch_id == batch_id)
+        .where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
         .group_by(Document.state)
     ).all()
     return BatchCounts(

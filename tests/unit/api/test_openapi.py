@@ -36,6 +36,8 @@ def test_the_operations_are_named() -> None:
         "read_document",
         "list_documents",
         "cancel_document",
+        "delete_document",
+        "retry_document",
         "read_result",
         "list_pages",
         "create_batch",
