@@ -9,7 +9,13 @@ import structlog
 from api.admission import Admission
 from api.errors import ApiError
 from api.estimates import guess_page_pixels, guess_pages
-from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
+from api.ledger import (
+    BatchClosedError,
+    CommitUnknownError,
+    DocumentEntry,
+    QuotaUsedUpError,
+    TenantLedger,
+)
 from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
@@ -98,6 +104,9 @@ def accept_document(
         except DatabaseError:
             _delete(store, source.key)
             raise
+        except BatchClosedError as error:
+            _delete(store, source.key)
+            raise ApiError("batch_closed") from error
         except QuotaUsedUpError as error:
             _delete(store, source.key)
             raise admission.refusal_of(error.use) from error

@@ -24,6 +24,9 @@ from db.states import DocumentState, PageState
 
 PageCounts = Mapping[PageState, int]
 
+# In one transaction, in less than a second.
+_CANCELLED_AT_ONCE = 1_000
+
 # While its pages are recognized, a document's own counts are not filled in yet.
 _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
 
@@ -38,6 +41,10 @@ class QuotaUsedUpError(Exception):
     def __init__(self, use: KeyUse) -> None:
         super().__init__("the quota of the key is used up")
         self.use = use
+
+
+class BatchClosedError(Exception):
+    """The batch took no more documents when the row was to be inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,7 @@ class TenantLedger:
 
         Raises:
             ValueError: it is another tenant's.
+            BatchClosedError: the batch was cancelled meanwhile; the row does not stand.
             QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
             CommitUnknownError: the row may stand or not.
@@ -117,6 +125,9 @@ class TenantLedger:
         is_inserted = False
         try:
             with self._transaction() as session:
+                batch_id = document.batch_id
+                if batch_id is not None and not batches.takes_documents(session, batch_id):
+                    raise BatchClosedError
                 documents.insert(session, document, dispatch_after_s=dispatch_after_s)
                 use_before = admission.charge(session, document)
                 if use_before.is_used_up:
@@ -152,6 +163,20 @@ class TenantLedger:
         with self._transaction() as session:
             batch = batches.get(session, batch_id, tenant=self.tenant)
             return batch, batches.count(session, batch_id)
+
+    def cancel_batch(self, batch_id: UUID) -> None:
+        """Let a batch take no more documents, and end those that are open.
+
+        The first of them here, and what is left of a large batch by the sweep, which also goes on
+        where this dies half-way.
+        """
+        with self._transaction() as session:
+            cancelling.start_batch(session, batch_id, tenant=self.tenant)
+        with self._transaction() as session:
+            after = cancelling.cancel_some(session, batch_id, after=None, limit=_CANCELLED_AT_ONCE)
+        if after is None:
+            with self._transaction() as session:
+                cancelling.finish_batch(session, batch_id)
 
     def add_batch(self, batch: Batch) -> None:
         """Insert a batch.

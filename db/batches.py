@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
@@ -48,17 +49,18 @@ def get(session: Session, batch_id: UUID, *, tenant: str) -> Batch:
     return batch
 
 
+def takes_documents(session: Session, batch_id: UUID) -> bool:
+    """Say whether a document may be added to a batch, in this transaction and for all of it."""
+    return _locked(session, batch_id).state not in {BatchState.FINISHED, BatchState.CANCELLED}
+
+
 def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
     """Say whether a batch was cancelled and some of its documents may still be open.
 
     The answer stays true to the end of the transaction: cancelling waits for it.
     """
-    row = session.execute(
-        select(Batch.state, Batch.finished_at)
-        .where(Batch.id == batch_id)
-        .with_for_update(read=True)
-    ).one()
-    return row.state == BatchState.CANCELLED and row.finished_at is None
+    batch = _locked(session, batch_id)
+    return batch.state == BatchState.CANCELLED and batch.finished_at is None
 
 
 def count(session: Session, batch_id: UUID) -> BatchCounts:
@@ -80,3 +82,12 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
         pages_ok=sum(int(row[3]) for row in rows),
         pages_failed=sum(int(row[4]) for row in rows),
     )
+
+
+def _locked(session: Session, batch_id: UUID) -> Row[str, datetime | None]:
+    """Read where a batch stands; whoever moves it waits for this transaction."""
+    return session.execute(
+        select(Batch.state, Batch.finished_at)
+        .where(Batch.id == batch_id)
+        .with_for_update(read=True)
+    ).one()

@@ -18,6 +18,7 @@ from db.errors import DatabaseUnavailableError
 from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from workers import dispatch, queue_room
+from workers.cancel_batches import cancel_batches
 from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.failures import ERROR_CODES
@@ -65,7 +66,9 @@ class Round:
 def recover_stalled(
     *, transaction: Transaction, rules: WorkRules, limit: int, memory: Memory | None = None
 ) -> Round:
-    """Give up what has used up its attempts, and send what is due while the queues have room.
+    """End cancelled batches, give up what has used up its attempts, and send what is due.
+
+    It is sent while the queues have room.
 
     A row is marked before its message is sent: dying in between costs one back-off, while the
     other order could send the same row in every round. A broker that is away, or has no memory
@@ -77,6 +80,7 @@ def recover_stalled(
         limit: most rows of one kind that one round gives up.
         memory: whose turn it was in the rounds before.
     """
+    is_cancelling = cancel_batches(transaction=transaction)
     done = Round(given_up=_give_up_spent(transaction=transaction, rules=rules, limit=limit))
     turns = (memory or Memory()).turns
     try:
@@ -95,6 +99,7 @@ def recover_stalled(
         # The next step would wait for the same time-out.
         log.warning("round ended, the broker is not reachable or refuses")
         done.is_busy = False
+    done.is_busy |= is_cancelling
     if done.given_up or any(done.sent.values()):
         sent = {work.value: count for work, count in done.sent.items()}
         log.info("round", **sent, given_up=done.given_up, depth=done.waiting, waiting=done.left)

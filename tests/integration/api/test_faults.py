@@ -7,6 +7,7 @@ from uuid import UUID
 import httpx
 import structlog
 
+from db import cancelling
 from db.engine import Database, Session, Transaction
 from db.errors import DatabaseUnavailableError
 from db.models import Document
@@ -25,6 +26,7 @@ from tests.support.api_server import (
     open_store,
     wait_until,
 )
+from tests.support.backlog import add_batch
 from tests.support.services import S3Bucket, s3_client
 from workers.dispatch import DispatchError
 
@@ -247,3 +249,25 @@ def test_the_bytes_of_a_row_that_may_stand_are_kept(
     assert response.status_code == 503
     assert len(keys_in(store)) == 1
     assert api.dispatch.sent == []
+
+
+def test_a_batch_that_is_cancelled_while_a_document_arrives_leaves_nothing_of_it(
+    serve: Serve, database: Database
+) -> None:
+    with database.transaction() as session:
+        batch_id = add_batch(session, tenant="archive")
+
+    def cancel() -> None:
+        with database.transaction() as session:
+            cancelling.start_batch(session, batch_id, tenant="archive")
+
+    store = StoreWithACallback(then=cancel)
+
+    with serve(store=store) as api:
+        response = api.client.post(
+            "/v1/documents", files={"file": ("a.pdf", PDF)}, data={"batch_id": str(batch_id)}
+        )
+
+    assert (response.status_code, response.json()["code"]) == (409, "batch_closed")
+    assert keys_in(store) == []
+    assert documents_in(database) == []

@@ -36,6 +36,7 @@ def test_the_operations_are_named() -> None:
         "read_document",
         "list_documents",
         "cancel_document",
+        "cancel_batch",
         "delete_document",
         "retry_document",
         "read_result",
