@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 
 from api.auth import KeyId, Tenant
 from api.services import Services
-from db import admission, batches, cancelling, deleting, documents, pages, retrying
+from db import admission, batches, cancelling, deleting, documents, pages, retrying, uploads
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
@@ -41,6 +41,10 @@ class QuotaUsedUpError(Exception):
     def __init__(self, use: KeyUse) -> None:
         super().__init__("the quota of the key is used up")
         self.use = use
+
+
+class UploadExpiredError(Exception):
+    """The upload took so long that its object counts as left behind."""
 
 
 class BatchClosedError(Exception):
@@ -109,11 +113,17 @@ class TenantLedger:
         with self._transaction() as session:
             return admission.key_use(session, tenant=self.tenant, key_id=self.key_id)
 
+    def begin_upload(self, document_id: UUID, *, expires_s: float) -> None:
+        """Note that the object of a document is about to be made; ``add_document`` ends that."""
+        with self._transaction() as session:
+            uploads.begin(session, document_id, expires_s=expires_s)
+
     def add_document(self, document: Document, *, dispatch_after_s: float) -> None:
-        """Insert a queued document, and count it to its key.
+        """Insert a queued document whose upload was begun, and count it to its key.
 
         Raises:
             ValueError: it is another tenant's.
+            UploadExpiredError: its object may have been removed; the row does not stand.
             BatchClosedError: the batch was cancelled meanwhile; the row does not stand.
             QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
@@ -128,6 +138,8 @@ class TenantLedger:
                 batch_id = document.batch_id
                 if batch_id is not None and not batches.takes_documents(session, batch_id):
                     raise BatchClosedError
+                if not uploads.end(session, document.id):
+                    raise UploadExpiredError
                 documents.insert(session, document, dispatch_after_s=dispatch_after_s)
                 use_before = admission.charge(session, document)
                 if use_before.is_used_up:

@@ -1,5 +1,5 @@
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -14,7 +14,6 @@ from db.models import Document
 from db.states import Priority
 from storage import keys
 from storage.errors import StorageUnavailableError
-from storage.memory import InMemoryObjectStore
 from storage.object_store import ObjectStore, ObjectWriter
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
@@ -28,6 +27,7 @@ from tests.support.api_server import (
 )
 from tests.support.backlog import add_batch
 from tests.support.services import S3Bucket, s3_client
+from tests.support.stores import StoreWithACallback
 from workers.dispatch import DispatchError
 
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 37_000  # more than one part of an S3 upload
@@ -54,20 +54,6 @@ class StoreThatFailsAt:
         if self._left_bytes < 0:
             raise StorageUnavailableError("away")
         self._writer.write(part)
-
-
-class StoreWithACallback(InMemoryObjectStore):
-    """Says when an object is complete, so that a test can do something just then."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        super().__init__()
-        self._then = then
-
-    @contextmanager
-    def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:
-        with super().writer(key, media_type=media_type) as writer:
-            yield writer
-        self._then()
 
 
 class DatabaseThatLeaves:

@@ -30,6 +30,13 @@ def ledger(database: Database) -> TenantLedger:
     return TenantLedger(database.transaction, TENANT)
 
 
+def add(database: Database, batch_id: UUID) -> None:
+    """Do what the API does once a file has arrived."""
+    document = make_document(batch_id=batch_id)
+    ledger(database).begin_upload(document.id, expires_s=60)
+    ledger(database).add_document(document, dispatch_after_s=0)
+
+
 def counts(database: Database, batch_id: UUID) -> BatchCounts:
     return ledger(database).batch(batch_id)[1]
 
@@ -139,7 +146,7 @@ def test_no_document_is_added_to_a_cancelled_batch(database: Database) -> None:
     start(database, batch_id)
 
     with pytest.raises(BatchClosedError):
-        ledger(database).add_document(make_document(batch_id=batch_id), dispatch_after_s=0)
+        add(database, batch_id)
 
     assert counts(database, batch_id).total == 0
 
@@ -152,10 +159,10 @@ def test_a_document_that_is_added_while_its_batch_is_cancelled_is_refused_or_can
         batch_id = add_batch(session, tenant=TENANT)
     together = threading.Barrier(2)
 
-    def add() -> None:
+    def add_one() -> None:
         together.wait(timeout=10)
         try:
-            ledger(database).add_document(make_document(batch_id=batch_id), dispatch_after_s=0)
+            add(database, batch_id)
         except BatchClosedError:
             return
 
@@ -163,7 +170,7 @@ def test_a_document_that_is_added_while_its_batch_is_cancelled_is_refused_or_can
         together.wait(timeout=10)
         ledger(database).cancel_batch(batch_id)
 
-    threads = [threading.Thread(target=each) for each in (add, cancel)]
+    threads = [threading.Thread(target=each) for each in (add_one, cancel)]
     for thread in threads:
         thread.start()
     for thread in threads:
