@@ -13,8 +13,8 @@ from workers.failures import HostExhaustedError
 log = structlog.get_logger(__name__)
 
 RENEWALS_PER_LEASE = 3
-# So that a cancelled document gives its slot back soon. Reading a row costs a hundredth of
-# renewing it, and this thread does it while pages are read.
+# So that a cancelled document gives its slot back soon. Looking writes nothing, where a renewal
+# writes to the database's log, and this thread does it while pages are read.
 LOOK_EVERY_S = 2.0
 
 
