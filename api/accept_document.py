@@ -11,7 +11,6 @@ from api.errors import ApiError
 from api.estimates import guess_page_pixels, guess_pages
 from api.ledger import (
     BatchClosedError,
-    CommitUnknownError,
     DocumentEntry,
     QuotaUsedUpError,
     TenantLedger,
@@ -21,7 +20,7 @@ from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
 from api.upload_form import UploadFields, require_open, resolve_options
-from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
+from db.errors import DatabaseError, DuplicateRowError, OutcomeUnknownError, RowNotFoundError
 from db.models import Document
 from db.states import Priority
 from storage.errors import StorageError
@@ -87,7 +86,7 @@ def accept_document(
         DocumentError: the file is at fault.
         StorageError: the store does not take the file.
         DatabaseError: the row cannot be written; the object is deleted.
-        CommitUnknownError: the database went away in the COMMIT, which leaves open whether the
+        OutcomeUnknownError: the database went away in the COMMIT, which leaves open whether the
             row stands; the object stays.
     """
     options = _options(submission.fields, ledger)
@@ -104,10 +103,12 @@ def accept_document(
         except DuplicateRowError as error:
             _delete(store, source.key)
             return _replay(document, ledger, error)
-        except CommitUnknownError:
+        except OutcomeUnknownError:
             # The bytes stay in any case: deleting them could lose an accepted document.
-            if not _stands(document.id, ledger):
+            entry = _find(document.id, ledger)
+            if entry is None:
                 raise
+            document = entry.document
         except DatabaseError:
             _delete(store, source.key)
             raise
@@ -208,12 +209,11 @@ def _request_of(document: Document) -> tuple[object, ...]:
     )
 
 
-def _stands(document_id: UUID, ledger: TenantLedger) -> bool:
+def _find(document_id: UUID, ledger: TenantLedger) -> DocumentEntry | None:
     try:
-        ledger.document(document_id)
+        return ledger.document(document_id)
     except DatabaseError:
-        return False
-    return True
+        return None
 
 
 def _delete(store: ObjectStore, key: str) -> None:

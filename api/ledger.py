@@ -17,7 +17,6 @@ from db import admission, batches, cancelling, deleting, documents, pages, retry
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
-from db.errors import DatabaseUnavailableError
 from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
@@ -29,10 +28,6 @@ _CANCELLED_AT_ONCE = 1_000
 
 # While its pages are recognized, a document's own counts are not filled in yet.
 _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
-
-
-class CommitUnknownError(DatabaseUnavailableError):
-    """The connection was lost in a COMMIT: the row may stand or not."""
 
 
 class QuotaUsedUpError(Exception):
@@ -127,28 +122,21 @@ class TenantLedger:
             BatchClosedError: the batch was cancelled meanwhile; the row does not stand.
             QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
-            CommitUnknownError: the row may stand or not.
+            OutcomeUnknownError: the row may stand or not.
             DatabaseUnavailableError: there is no connection; the row does not stand.
         """
         if document.tenant != self.tenant:
             raise ValueError("a ledger adds documents of its own tenant only")
-        is_inserted = False
-        try:
-            with self._transaction() as session:
-                batch_id = document.batch_id
-                if batch_id is not None and not batches.takes_documents(session, batch_id):
-                    raise BatchClosedError
-                if not uploads.end(session, document.id):
-                    raise UploadExpiredError
-                documents.insert(session, document, dispatch_after_s=dispatch_after_s)
-                use_before = admission.charge(session, document)
-                if use_before.is_used_up:
-                    raise QuotaUsedUpError(use_before)
-                is_inserted = True
-        except DatabaseUnavailableError as error:
-            if is_inserted:
-                raise CommitUnknownError(str(error)) from error
-            raise
+        with self._transaction() as session:
+            batch_id = document.batch_id
+            if batch_id is not None and not batches.takes_documents(session, batch_id):
+                raise BatchClosedError
+            if not uploads.end(session, document.id):
+                raise UploadExpiredError
+            documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+            use_before = admission.charge(session, document)
+            if use_before.is_used_up:
+                raise QuotaUsedUpError(use_before)
 
     def cancel_document(self, document_id: UUID) -> DocumentState:
         """End an open document; return the state that it was in."""

@@ -1,5 +1,6 @@
 """What a fleet does while it works off a backlog: documents, messages, memory, rows."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -8,10 +9,12 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, Final
 
+import numpy as np
 from redis import Redis
 
 from bench.errors import BenchError
 from bench.machine import describe_machine
+from bench.process_usage import usage_of_tree
 from db import usage
 from db.engine import Database
 from workers.celeryconfig import PRIORITIES, QUEUES
@@ -37,12 +40,16 @@ class FleetWatch:
         self._redis = Redis.from_url(redis_url)
 
     def sample(self) -> dict[str, Any]:
-        """Return finished documents, messages by queue, the broker's memory, rows written."""
+        """Return finished documents, messages by queue, the broker's memory, rows written.
+
+        ``cpu_s`` is what this process and all below it used: the fleet and its servers.
+        """
         with self._database.transaction() as session:
             finished = usage.count_finished(session)
             counters = usage.database_usage(session)
         return {
             "finished": finished,
+            "cpu_s": usage_of_tree(os.getpid()).cpu_s,
             "redis_bytes": self._redis.info("memory")["used_memory"],
             "messages": {queue: self._messages(queue) for queue in QUEUES},
             "unacked": self._redis.hlen(f"{_KEY_PREFIX}unacked"),
@@ -97,7 +104,8 @@ def scale_record(
 
     Rates are from the times in the rows and begin with the first finished document, so that
     starting processes is not counted; ``last_to_first`` compares the last tenth of the documents
-    with the first.
+    with the first. Processor time is counted from sample to sample, so short backlogs give coarse
+    figures.
     """
     rates = _rates_of_tenths(finish_times_s)
     first, last = samples[0]["database"], samples[-1]["database"]
@@ -113,6 +121,7 @@ def scale_record(
         "documents_per_s": round(count / seconds, 2),
         "documents_per_s_by_tenth": [round(rate, 2) for rate in rates],
         "last_to_first": round(rates[-1] / rates[0], 3),
+        "cpu_ms_per_document_by_tenth": [round(each, 1) for each in _cpu_ms_of_tenths(samples)],
         "redis_peak_bytes": max(sample["redis_bytes"] for sample in samples),
         "messages_peak": {
             queue: max(sample["messages"][queue] for sample in samples)
@@ -146,6 +155,16 @@ def fleet_record(finish_times_s: Sequence[float], *, bare: tuple[float, float]) 
         "bare_pages_per_s": [round(each, 3) for each in bare],
         "ratio": round(rate / fmean(bare), 3),
     }
+
+
+def _cpu_ms_of_tenths(samples: Sequence[dict[str, Any]]) -> list[float]:
+    # The last sample of each count: what it takes to start is no document's.
+    cpu_s_at = {sample["finished"]: sample["cpu_s"] for sample in samples}
+    finished = list(cpu_s_at)
+    bounds = np.linspace(finished[0], finished[-1], _TENTHS + 1)
+    cpu_s = np.interp(bounds, finished, list(cpu_s_at.values()))
+    documents = max(float(bounds[1] - bounds[0]), 1.0)
+    return [float(1e3 * each / documents) for each in np.diff(cpu_s)]
 
 
 def _rates_of_tenths(times_s: Sequence[float]) -> list[float]:

@@ -46,18 +46,18 @@ def measure_scale(
         from bench.fleet_curve import scale_record
         from bench.queued_documents import small_pdf
 
-        settings = _settings()
+        settings = ocr_settings()
         with observed() as observer:
             backlog = _Backlog(documents, small_pdf, observer)
             backlog.work_off(_environment(settings, profile))
             record = scale_record(
                 backlog.samples, backlog.finish_times_s, title=f"{documents:,} documents of a page"
             )
-            target = _write(record, "scale.json", out or new_folder(settings.home))
+            target = write_record(record, "scale.json", out or new_folder(settings.home))
             if plot:
                 png = target / "scale.png"
                 draw("scale", target / "scale.json", png, home=settings.home, observer=observer)
-    _show(record, _scale_summary(record), as_json=as_json)
+    show_record(record, _scale_summary(record), as_json=as_json)
     notices().print(f"written to {target}", markup=False)
 
 
@@ -78,7 +78,7 @@ def measure_fleet(
         from bench.memory import Reading, memory_curve
         from cli.samples import write_long_document
 
-        settings = _settings()
+        settings = ocr_settings()
         pdf = Path(folder) / "scans.pdf"
         write_long_document(pdf, PAGES_PER_CHUNK)
         pages = documents * PAGES_PER_CHUNK
@@ -96,13 +96,13 @@ def measure_fleet(
             backlog = _Backlog(documents, lambda _: pdf.read_bytes(), observer)
             backlog.work_off(environment)
             record = fleet_record(backlog.finish_times_s, bare=(before, bare_pages_per_s()))
-            target = _write(record, "fleet.json", out or new_folder(settings.home))
+            target = write_record(record, "fleet.json", out or new_folder(settings.home))
     summary = (
         f"fleet {record['fleet_pages_per_s']:.2f} pages/s, bare core"
         f" {record['bare_pages_per_s'][0]:.2f} and {record['bare_pages_per_s'][1]:.2f}:"
         f" ratio {record['ratio']:.3f}"
     )
-    _show(record, summary, as_json=as_json)
+    show_record(record, summary, as_json=as_json)
     notices().print(f"written to {target}", markup=False)
 
 
@@ -196,7 +196,8 @@ class _Backlog:
             self._observer.say(f"{what}: {count:,} of {self._documents:,}")
 
 
-def _settings() -> "OcrSettings":
+def ocr_settings() -> "OcrSettings":
+    """Return what says where models and results lie."""
     from cli.settings import load_settings
     from workers.settings import OcrSettings
 
@@ -214,22 +215,26 @@ def _environment(settings: "OcrSettings", profile: str) -> dict[str, str]:
     }
 
 
-def _write(record: dict[str, Any], name: str, folder: Path) -> Path:
+def write_record(record: dict[str, Any], name: str, folder: Path) -> Path:
+    """Write figures into a folder, which is made and returned."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return folder
 
 
-def _show(record: dict[str, Any], summary: str, *, as_json: bool) -> None:
+def show_record(record: dict[str, Any], summary: str, *, as_json: bool) -> None:
+    """Print figures for a machine, or their summary."""
     output().print(json.dumps(record) if as_json else summary, markup=False)
 
 
 def _scale_summary(record: dict[str, Any]) -> str:
     rates = " ".join(f"{rate:.1f}" for rate in record["documents_per_s_by_tenth"])
+    cpu_ms = " ".join(f"{each:.0f}" for each in record["cpu_ms_per_document_by_tenth"])
     messages = ", ".join(f"{queue} {most}" for queue, most in record["messages_peak"].items())
     return (
         f"{record['title']}: {record['documents_per_s']:.1f} documents/s; by tenth {rates};"
         f" last / first {record['last_to_first']:.3f}\n"
+        f"Processor time, ms per document by tenth: {cpu_ms}\n"
         f"Redis: at most {record['redis_peak_bytes'] / _MIB:.1f} MiB; waiting at most: {messages}\n"
         f"Postgres, per document: {record['rows_written_per_document']} rows,"
         f" {record['transactions_per_document']} transactions,"

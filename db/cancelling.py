@@ -132,6 +132,7 @@ def _cancel_locked(session: Session, document_ids: Sequence[UUID]) -> None:
         .values(
             state=DocumentState.CANCELLED,
             error_code=CODE,
+            attempt=Document.attempt + 1,  # whoever works on it finds its token outdated
             pages_ok=_pages(PageState.OK),
             pages_failed=_pages(PageState.FAILED),
             pages_skipped=_pages(PageState.SKIPPED),

@@ -13,6 +13,7 @@ from db import admission
 from db.errors import RowNotFoundError, StaleStateError
 from db.models import Chunk, Document, Page
 from db.states import (
+    FINAL_DOCUMENT_STATES,
     OPEN_CHUNK_STATES,
     OPEN_DOCUMENT_STATES,
     ChunkState,
@@ -189,6 +190,33 @@ def claim_assembly(
         lease_s=lease_s,
         max_attempts=max_attempts,
     )
+
+
+def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
+    """Say whether a claim is this worker's, after whatever is being committed of it."""
+    held = select(Document.id).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_([DocumentState.SPLITTING, DocumentState.ASSEMBLING]),
+        Document.worker == worker,
+    )
+    return session.scalar(held.with_for_update()) is not None
+
+
+def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
+    """Say whether these chunks are the document's, after whatever is being committed of it."""
+    session.execute(select(Document.id).where(Document.id == claim.document_id).with_for_update())
+    return session.get(Chunk, chunks[0].id) is not None
+
+
+def is_finished(session: Session, claim: DocumentClaim) -> bool:
+    """Say whether this attempt ended the document, after whatever is being committed of it."""
+    finished = select(Document.id).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_(FINAL_DOCUMENT_STATES),
+    )
+    return session.scalar(finished.with_for_update()) is not None
 
 
 def renew(session: Session, claim: DocumentClaim, *, lease_s: float) -> None:

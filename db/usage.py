@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db.models import Document
+from db.models import Document, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,14 @@ def database_usage(session: Session) -> DatabaseUsage:
         )
     ).one()
     return DatabaseUsage(*row)
+
+
+def table_bytes(session: Session) -> dict[str, int]:
+    """Return what each table takes on disk, with its indexes."""
+    return {
+        name: session.scalar(select(func.pg_total_relation_size(name))) or 0
+        for name in Model.metadata.tables
+    }
 
 
 def finish_times_s(session: Session) -> list[float]:

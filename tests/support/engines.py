@@ -1,7 +1,7 @@
 """Engines that need no models: they read every page at once, or fail in one way each."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -49,6 +49,31 @@ class FailingEngine:
             if count == self._after_pages:
                 raise self._error
             yield number_page(page) if isinstance(page, PageImage) else page
+
+
+class ProcessDeathError(BaseException):
+    """Ends whatever runs, as the death of the process does: nothing can be recorded any more."""
+
+
+class PoisonedEngine:
+    """Does something bad at one page of a document, and reads all others."""
+
+    model_version = "numbering@11111111"
+
+    def __init__(self, page_index: int, do_harm: Callable[[PageImage], None]) -> None:
+        self._page_index = page_index
+        self._do_harm = do_harm
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in pages:
+            if not isinstance(page, PageImage):
+                yield page
+                continue
+            if page.page_index == self._page_index:
+                self._do_harm(page)
+            yield number_page(page)
 
 
 def number_page(page: PageImage) -> PageResult:

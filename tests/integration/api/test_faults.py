@@ -5,11 +5,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
+import pytest
 import structlog
 
 from db import cancelling
 from db.engine import Database, Session, Transaction
-from db.errors import DatabaseUnavailableError
+from db.errors import DatabaseUnavailableError, OutcomeUnknownError
 from db.models import Document
 from db.states import Priority
 from storage import keys
@@ -26,6 +27,7 @@ from tests.support.api_server import (
     wait_until,
 )
 from tests.support.backlog import add_batch
+from tests.support.commit_proxy import commit_proxy
 from tests.support.services import S3Bucket, s3_client
 from tests.support.stores import StoreWithACallback
 from workers.dispatch import DispatchError
@@ -88,9 +90,9 @@ class DatabaseThatLosesACommit:
             loses = not self._is_lost and any(isinstance(row, Document) for row in rows)
             self._is_lost = self._is_lost or loses
             if loses and not self._is_committed:
-                raise DatabaseUnavailableError("lost before COMMIT")
+                raise OutcomeUnknownError("lost before COMMIT")
         if loses:
-            raise DatabaseUnavailableError("lost after COMMIT")
+            raise OutcomeUnknownError("lost after COMMIT")
 
 
 def start_upload(api: RunningApi) -> socket.socket:
@@ -257,3 +259,26 @@ def test_a_batch_that_is_cancelled_while_a_document_arrives_leaves_nothing_of_it
     assert (response.status_code, response.json()["code"]) == (409, "batch_closed")
     assert keys_in(store) == []
     assert documents_in(database) == []
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+def test_an_answer_is_true_when_the_line_to_the_database_is_cut_in_the_commit(
+    serve: Serve,
+    store: S3ObjectStore,
+    database: Database,
+    database_url: str,
+    *,
+    takes_effect: bool,
+) -> None:
+    with commit_proxy(database_url) as line:
+        cut_off = Database(line.url)
+        with serve(transaction=cut_off.transaction) as api:
+            line.lose_commit(of="INSERT INTO documents", takes_effect=takes_effect)
+            response = submit(api.client)
+        cut_off.dispose()
+
+    assert line.lost == 1
+    assert response.status_code == (202 if takes_effect else 503)
+    assert len(documents_in(database)) == int(takes_effect)
+    assert len(keys_in(store)) == 1
+    assert len(api.dispatch.sent) == int(takes_effect)

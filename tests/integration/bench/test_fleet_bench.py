@@ -35,6 +35,24 @@ def test_a_backlog_is_worked_off_and_measured(tmp_path: Path) -> None:
     assert record["rows_written_per_document"] > 2
 
 
+@pytest.mark.timeout(400)
+def test_the_statements_of_a_fleet_are_timed_on_an_empty_database_and_a_full_one(
+    tmp_path: Path,
+) -> None:
+    done = run_pagefleet(
+        *("bench", "database", "--documents", "10", "--pages", "20", "--queued", "30", "--json"),
+        *("--out", tmp_path),
+        timeout_s=380,
+    )
+
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record == json.loads((tmp_path / "database.json").read_text())
+    assert (record["documents"], record["pages"], record["queued"]) == (10, 200, 30)
+    assert record["empty"].keys() == record["full"].keys()
+    assert record["bytes_per_page"] > 100
+
+
 def test_a_made_document_has_its_text_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "small.pdf"
     path.write_bytes(small_pdf(7))

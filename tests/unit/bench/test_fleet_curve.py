@@ -13,10 +13,13 @@ COUNTERS = {
 }
 
 
-def sample(*, redis_bytes: int, split: int, **counters: int) -> dict[str, object]:
+def sample(
+    *, redis_bytes: int, split: int, finished: int = 0, cpu_s: float = 0.0, **counters: int
+) -> dict[str, object]:
     return {
         "seconds": 0.0,
-        "finished": 0,
+        "finished": finished,
+        "cpu_s": cpu_s,
         "redis_bytes": redis_bytes,
         "messages": {"split": split},
         "unacked": 0,
@@ -45,6 +48,19 @@ def test_the_peaks_are_those_of_all_samples_and_rows_are_counted_between_first_a
 
     assert (record["redis_peak_bytes"], record["messages_peak"]) == (9, {"split": 7})
     assert record["rows_written_per_document"] == 10.0
+
+
+def test_processor_time_is_shared_out_over_the_documents_between_two_samples() -> None:
+    samples = [
+        sample(redis_bytes=1, split=0, finished=0, cpu_s=3.0),
+        sample(redis_bytes=1, split=0, finished=0, cpu_s=10.0),
+        sample(redis_bytes=1, split=0, finished=90, cpu_s=19.0),
+        sample(redis_bytes=1, split=0, finished=100, cpu_s=21.0),
+    ]
+
+    record = scale_record(samples, [float(n) for n in range(100)], title="any")
+
+    assert record["cpu_ms_per_document_by_tenth"] == [100.0] * 9 + [200.0]
 
 
 def test_a_fleet_is_compared_with_the_core_before_and_after_it() -> None:
