@@ -64,6 +64,7 @@ def clear(database: Database, store: ObjectStore) -> None:
 def no_document_can_be_added(database: Database) -> Iterator[None]:
     """Let inserts of documents wait as long as the block lasts."""
     with database.transaction() as session:
+        session.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         session.execute(text("LOCK TABLE documents IN EXCLUSIVE MODE"))
         yield
 
