@@ -161,6 +161,18 @@ class ApiClient:
     def document(self, document_id: UUID) -> DocumentStatus:
         return _document(self._call("GET", f"/v1/documents/{document_id}"))
 
+    def cancel_document(self, document_id: UUID) -> DocumentStatus:
+        return _document(self._call("POST", f"/v1/documents/{document_id}/cancel"))
+
+    def retry_document(self, document_id: UUID) -> DocumentStatus:
+        return _document(self._call("POST", f"/v1/documents/{document_id}/retry"))
+
+    def delete_document(self, document_id: UUID) -> None:
+        self._call("DELETE", f"/v1/documents/{document_id}")
+
+    def cancel_batch(self, batch_id: UUID) -> BatchStatus:
+        return _batch(self._call("POST", f"/v1/batches/{batch_id}/cancel"))
+
     def load(self) -> SystemLoad:
         view = self._call("GET", "/v1/capacity")
         return SystemLoad(

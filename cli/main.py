@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cli.actions import cancel, delete, retry
 from cli.alive import alive
 from cli.api_server import api
 from cli.bench import app as bench
@@ -95,6 +96,7 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, status),
+    *(cancel, retry, delete),
     *(migrate, api, worker, reconcile, alive, flower),
 )
 for _command in _COMMANDS:
