@@ -97,12 +97,7 @@ def claim(
 
 def is_held(session: Session, claim: ChunkClaim, *, worker: str) -> bool:
     """Say whether a claim is this worker's, after whatever is being committed of it."""
-    held = select(Chunk.id).where(
-        Chunk.id == claim.chunk_id,
-        Chunk.state == ChunkState.RUNNING,
-        Chunk.attempt == claim.attempt,
-        Chunk.worker == worker,
-    )
+    held = select(Chunk.id).where(*_is_held_by(claim), Chunk.worker == worker)
     return session.scalar(held.with_for_update()) is not None
 
 

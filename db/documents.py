@@ -194,12 +194,7 @@ def claim_assembly(
 
 def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
     """Say whether a claim is this worker's, after whatever is being committed of it."""
-    held = select(Document.id).where(
-        Document.id == claim.document_id,
-        Document.attempt == claim.attempt,
-        Document.state.in_([DocumentState.SPLITTING, DocumentState.ASSEMBLING]),
-        Document.worker == worker,
-    )
+    held = select(Document.id).where(*_is_held_by(claim), Document.worker == worker)
     return session.scalar(held.with_for_update()) is not None
 
 
