@@ -122,6 +122,16 @@ def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
     _set_once(session, claim, {"lease_expires_at": lease_end, "dispatch_after": lease_end})
 
 
+def require_held(session: Session, claim: ChunkClaim) -> None:
+    """Ask, without extending the lease, whether the claim still stands.
+
+    Raises:
+        StaleStateError: the document was cancelled or deleted, or another worker has the chunk.
+    """
+    if session.scalar(select(Chunk.id).where(*_is_held_by(claim))) is None:
+        raise StaleStateError(f"chunk {claim.chunk_id} is held by nobody or another attempt")
+
+
 def put_back(session: Session, claim: ChunkClaim, *, delay_s: float, is_excused: bool) -> None:
     """Give a chunk back, to be sent again after ``delay_s`` seconds.
 
@@ -220,7 +230,7 @@ def lock_spent(session: Session, chunk_id: UUID, *, max_attempts: int) -> Chunk 
         select(Document.state, Document.generation)
         .where(Document.id == document_id)
         .with_for_update()
-    ).one()
+    ).one_or_none()
     chunk = session.scalars(
         select(Chunk)
         .where(Chunk.id == chunk_id, _is_free(), Chunk.attempt - Chunk.excused >= max_attempts)
@@ -331,6 +341,14 @@ def _is_free() -> ColumnElement[bool]:
     )
 
 
+def _is_held_by(claim: ChunkClaim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Chunk.id == claim.chunk_id,
+        Chunk.state == ChunkState.RUNNING,
+        Chunk.attempt == claim.attempt,
+    )
+
+
 def _end_locked(session: Session, chunk: Chunk, state: ChunkState) -> None:
     session.execute(
         update(Chunk)
@@ -403,14 +421,6 @@ def _has_sound_chord(session: Session, document_id: UUID, generation: int) -> bo
 
 
 def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:
-    statement: Update = (
-        update(Chunk)
-        .where(
-            Chunk.id == claim.chunk_id,
-            Chunk.state == ChunkState.RUNNING,
-            Chunk.attempt == claim.attempt,
-        )
-        .values(**values)
-    )
+    statement: Update = update(Chunk).where(*_is_held_by(claim)).values(**values)
     if session.execute(statement.returning(Chunk.id)).one_or_none() is None:
         raise StaleStateError(f"chunk {claim.chunk_id} is held by another attempt")

@@ -29,6 +29,9 @@ class ClaimedRows(Protocol[Claim_contra]):
     def renew(self, session: Session, claim: Claim_contra, /, *, lease_s: float) -> None:
         """Extend the lease."""
 
+    def require_held(self, session: Session, claim: Claim_contra, /) -> None:
+        """Ask whether the row is still held by this claim."""
+
     def put_back(
         self, session: Session, claim: Claim_contra, /, *, delay_s: float, is_excused: bool
     ) -> None:
@@ -146,8 +149,12 @@ def held(
             if note_failure is not None and next_renewal_s >= rules.overtime_s:
                 note_failure(session, _OVERTIME)
 
+    def look() -> None:
+        with transaction() as session:
+            rows.require_held(session, claim)
+
     with (
         failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, lease_s=rules.lease_s) as kept,
+        lease.kept(renew, look=look, lease_s=rules.lease_s) as kept,
     ):
         yield kept

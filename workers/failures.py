@@ -234,7 +234,7 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "cancelled",
             is_retried=False,
             http_status=409,
-            sentence="The document was cancelled. Send it again if you need it.",
+            sentence="The document was cancelled. Retry it if you need it after all.",
         ),
         ErrorCode(
             "quota_exceeded",

@@ -18,6 +18,7 @@ from db.errors import DatabaseUnavailableError
 from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from workers import dispatch, queue_room
+from workers.cancel_batches import cancel_batches
 from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.end_spent import end_spent
@@ -65,7 +66,9 @@ class Round:
 def recover_stalled(
     *, transaction: Transaction, rules: WorkRules, limit: int, memory: Memory | None = None
 ) -> Round:
-    """End what has used up its attempts, and send what is due while the queues have room.
+    """End cancelled batches and what has used up its attempts, and send what is due.
+
+    It is sent while the queues have room.
 
     A row is marked before its message is sent: dying in between costs one back-off, while the
     other order could send the same row in every round. A broker that is away, or has no memory
@@ -77,6 +80,7 @@ def recover_stalled(
         limit: most rows of one kind that one round ends.
         memory: whose turn it was in the rounds before.
     """
+    is_cancelling = cancel_batches(transaction=transaction)
     ended = end_spent(transaction=transaction, rules=rules, limit=limit)
     done = Round(given_up=ended.given_up, isolated=ended.isolated)
     turns = (memory or Memory()).turns
@@ -96,6 +100,7 @@ def recover_stalled(
         # The next step would wait for the same time-out.
         log.warning("round ended, the broker is not reachable or refuses")
         done.is_busy = False
+    done.is_busy |= is_cancelling
     if done.given_up or done.isolated or any(done.sent.values()):
         sent = {work.value: count for work, count in done.sent.items()}
         log.info(

@@ -1,5 +1,6 @@
 """Engines that need no models: they read every page at once, or fail in one way each."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -92,3 +93,21 @@ def number_page(page: PageImage) -> PageResult:
         lines=(line,),
         blocks=(Block((0,)),),
     )
+
+
+class SlowEngine(NumberingEngine):
+    """Reads a page in ``page_s`` seconds; ``pages_read`` counts, ``is_reading`` is set by then."""
+
+    def __init__(self, *, page_s: float) -> None:
+        self._page_s = page_s
+        self.pages_read = 0
+        self.is_reading = threading.Event()
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in super().read_pages(pages):
+            self.is_reading.set()
+            threading.Event().wait(self._page_s)
+            self.pages_read += 1
+            yield page
