@@ -94,9 +94,15 @@ def test_of_the_last_two_chunks_that_commit_together_one_calls_for_the_assembly(
     stage: FaultStage,
 ) -> None:
     stage.stop_sweeps()
+    stage.arm("chunk_after_put", "hold", "hold")
     stage.arm("chunk_before_commit", "hold")
     stage.arm("assembly_before_claim", "hold")
     document_id = stage.submit()
+    # Both are read before one opens its transaction, which Postgres does not leave idle for long.
+    for _ in range(2):
+        stage.reached("chunk_after_put")
+    for _ in range(2):
+        stage.release("chunk_after_put")
     stage.reached("chunk_before_commit")
 
     wait_for("the other one", stage.is_waiting_for_a_document, timeout_s=30)

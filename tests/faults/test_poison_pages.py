@@ -7,7 +7,7 @@ from tests.support.fault_stage import FaultStage
 STAGE_SETTINGS = {
     "PAGEFLEET_MAX_ATTEMPTS": "2",
     # For the page that hangs; sound ones take less even on a machine that is very busy.
-    "PAGEFLEET_TASK_HARD_LIMIT_S": "20",
+    "PAGEFLEET_TASK_HARD_LIMIT_S": "10",
 }
 POISON_INDEX = 3
 OFTEN = 40
