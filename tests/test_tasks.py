@@ -64,6 +64,7 @@ EXPECTED_SETTINGS: dict[str, Any] = {
     "broker_url": "redis://:secret@localhost:1/0",
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
+    "broker_channel_error_retry": True,
     "broker_pool_acquire_timeout": 10,
     "broker_transport_options": {
         "visibility_timeout": VISIBILITY_TIMEOUT_S,

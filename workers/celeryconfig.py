@@ -137,6 +137,8 @@ def _broker(settings: WorkerSettings) -> dict[str, Any]:
         "broker_url": settings.redis_url.get_secret_value(),
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
+        # A refusal, as of a broker without memory, is waited out; by default it ends the worker.
+        "broker_channel_error_retry": True,
         "broker_pool_acquire_timeout": 10,
         "broker_transport_options": {
             # One value for the whole fleet, producers too: the shortest wins.

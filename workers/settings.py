@@ -257,7 +257,9 @@ class WorkerSettings(OcrSettings, HeartbeatSettings):
         description="for how long a worker owns a chunk without saying that it lives",
     )
     max_attempts: int = Field(
-        default=4, ge=1, description="tries of a document's step or a chunk before it has failed"
+        default=4,
+        ge=1,
+        description="tries of a document's step, a chunk, and then each of its pages alone",
     )
     dispatch_grace_s: float = Field(
         default=30, gt=0, description="after which work whose message is not taken up is sent again"

@@ -73,27 +73,21 @@ def stopped(pid: int | None) -> Iterator[None]:
             os.kill(each, signal.SIGCONT)
 
 
-def pool_children(pid: int) -> list[int]:
+def pool_children(worker_pid: int) -> list[int]:
     """Return the processes of the slots of a worker, those that are only starting included."""
-    return [child for child in _children_of(pid) if "billiard.spawn" in _arguments(child)]
+    return _children_of(worker_pid, with_arguments="billiard.spawn")
 
 
-def _arguments(pid: int) -> str:
-    listed = subprocess.run(  # noqa: S603 - a number only
-        ["ps", "-o", "args=", "-p", str(pid)],  # noqa: S607 - wherever it lies
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return listed.stdout
-
-
-def _children_of(pid: int) -> list[int]:
+def _children_of(pid: int, *, with_arguments: str = "") -> list[int]:
     listed = subprocess.run(
-        ["ps", "-e", "-o", "pid=,ppid="],  # noqa: S607 - wherever it lies
+        ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="],  # noqa: S607 - wherever it lies
         capture_output=True,
         text=True,
         check=True,
     )
-    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
-    return [child for child, parent in pairs if parent == pid]
+    lines = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
+    return [
+        int(child)
+        for child, parent, arguments in lines
+        if int(parent) == pid and with_arguments in arguments
+    ]
