@@ -9,12 +9,18 @@ import structlog
 from api.admission import Admission
 from api.errors import ApiError
 from api.estimates import guess_page_pixels, guess_pages
-from api.ledger import CommitUnknownError, DocumentEntry, QuotaUsedUpError, TenantLedger
+from api.ledger import (
+    BatchClosedError,
+    DocumentEntry,
+    QuotaUsedUpError,
+    TenantLedger,
+    UploadExpiredError,
+)
 from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
 from api.upload_form import UploadFields, require_open, resolve_options
-from db.errors import DatabaseError, DuplicateRowError, RowNotFoundError
+from db.errors import DatabaseError, DuplicateRowError, OutcomeUnknownError, RowNotFoundError
 from db.models import Document
 from db.states import Priority
 from storage.errors import StorageError
@@ -23,6 +29,8 @@ from workers.dispatch import DispatchError
 from workers.ocr.options import OcrOptions
 
 log = structlog.get_logger(__name__)
+
+UPLOAD_EXPIRES_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,10 @@ def accept_document(
 ) -> Acceptance:
     """Complete an upload, and make the document that the workers look for.
 
-    The order is what makes it safe to die at any point: bytes without a row are only garbage,
-    a row whose message is lost is sent by the sweep ``dispatch_after_s`` seconds later. One call
-    does all of it, so that a request that is cancelled has either done all or nothing.
+    The order is what makes it safe to die at any point: bytes without a row are noted, and
+    removed by the sweep, and a row whose message is lost is sent by it ``dispatch_after_s``
+    seconds later. One call does all of it, so that a request that is cancelled has either done
+    all or nothing.
 
     Only an interactive document is sent at once, while the queue has room; any other is left to
     the sweep, which knows whose turn it is.
@@ -77,11 +86,14 @@ def accept_document(
         DocumentError: the file is at fault.
         StorageError: the store does not take the file.
         DatabaseError: the row cannot be written; the object is deleted.
-        CommitUnknownError: the database went away in the COMMIT, which leaves open whether the
+        OutcomeUnknownError: the database went away in the COMMIT, which leaves open whether the
             row stands; the object stays.
     """
     options = _options(submission.fields, ledger)
     require_room(submission.fields.lane, submission.idempotency_key, ledger, admission)
+    # The bytes are all there by now, and only the last part is not in storage: what is slow about
+    # an upload lies behind it, and an hour is far more than the rest can take.
+    ledger.begin_upload(submission.document_id, expires_s=UPLOAD_EXPIRES_S)
     source = upload.finish()
     document = _document(submission, source, options, ledger=ledger, page_limits=page_limits)
     # Taken before the row is written, which says whether the sweep has to look at it at once.
@@ -91,13 +103,21 @@ def accept_document(
         except DuplicateRowError as error:
             _delete(store, source.key)
             return _replay(document, ledger, error)
-        except CommitUnknownError:
+        except OutcomeUnknownError:
             # The bytes stay in any case: deleting them could lose an accepted document.
-            if not _stands(document.id, ledger):
+            entry = _find(document.id, ledger)
+            if entry is None:
                 raise
+            document = entry.document
         except DatabaseError:
             _delete(store, source.key)
             raise
+        except UploadExpiredError as error:
+            _delete(store, source.key)
+            raise ApiError("busy") from error
+        except BatchClosedError as error:
+            _delete(store, source.key)
+            raise ApiError("batch_closed") from error
         except QuotaUsedUpError as error:
             _delete(store, source.key)
             raise admission.refusal_of(error.use) from error
@@ -189,12 +209,11 @@ def _request_of(document: Document) -> tuple[object, ...]:
     )
 
 
-def _stands(document_id: UUID, ledger: TenantLedger) -> bool:
+def _find(document_id: UUID, ledger: TenantLedger) -> DocumentEntry | None:
     try:
-        ledger.document(document_id)
+        return ledger.document(document_id)
     except DatabaseError:
-        return False
-    return True
+        return None
 
 
 def _delete(store: ObjectStore, key: str) -> None:

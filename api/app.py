@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from api import (
     batch_routes,
     capacity_routes,
+    document_action_routes,
     document_routes,
     health_routes,
     openapi,
@@ -72,6 +73,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     )
     for routes in (
         document_routes,
+        document_action_routes,
         result_routes,
         batch_routes,
         capacity_routes,

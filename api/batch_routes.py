@@ -70,6 +70,20 @@ def read_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
     return batch_view(*ledger.batch(batch_id))
 
 
+@router.post(
+    "/v1/batches/{batch_id}/cancel",
+    responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
+)
+def cancel_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
+    """Cancel all documents of a batch that are not final; it takes no further ones.
+
+    Sent again, it is answered the same. Of a large batch some documents may still be open in the
+    answer: they end one after the other, within minutes.
+    """
+    ledger.cancel_batch(batch_id)
+    return batch_view(*ledger.batch(batch_id))
+
+
 @router.get(
     "/v1/batches/{batch_id}/documents",
     responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),

@@ -105,6 +105,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "no_result": ErrorKind(
         409, "No result", "The document ended without a result; its error says why."
     ),
+    "already_final": ErrorKind(
+        409, "Already final", "The document has ended already, so there is nothing to cancel."
+    ),
+    "nothing_to_retry": ErrorKind(
+        409, "Nothing to retry", "All pages of the document were read, so there is none to retry."
+    ),
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
     ),

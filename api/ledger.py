@@ -13,22 +13,21 @@ from fastapi import Depends, Request
 
 from api.auth import KeyId, Tenant
 from api.services import Services
-from db import admission, batches, documents, pages
+from db import admission, batches, cancelling, deleting, documents, pages, retrying, uploads
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
-from db.errors import DatabaseUnavailableError
 from db.models import Batch, Document, Page
+from db.retrying import Retry
 from db.states import DocumentState, PageState
 
 PageCounts = Mapping[PageState, int]
 
+# In one transaction, in less than a second.
+_CANCELLED_AT_ONCE = 1_000
+
 # While its pages are recognized, a document's own counts are not filled in yet.
 _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
-
-
-class CommitUnknownError(DatabaseUnavailableError):
-    """The connection was lost in a COMMIT: the row may stand or not."""
 
 
 class QuotaUsedUpError(Exception):
@@ -37,6 +36,14 @@ class QuotaUsedUpError(Exception):
     def __init__(self, use: KeyUse) -> None:
         super().__init__("the quota of the key is used up")
         self.use = use
+
+
+class UploadExpiredError(Exception):
+    """The upload took so long that its object counts as left behind."""
+
+
+class BatchClosedError(Exception):
+    """The batch took no more documents when the row was to be inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +108,50 @@ class TenantLedger:
         with self._transaction() as session:
             return admission.key_use(session, tenant=self.tenant, key_id=self.key_id)
 
+    def begin_upload(self, document_id: UUID, *, expires_s: float) -> None:
+        """Note that the object of a document is about to be made; ``add_document`` ends that."""
+        with self._transaction() as session:
+            uploads.begin(session, document_id, expires_s=expires_s)
+
     def add_document(self, document: Document, *, dispatch_after_s: float) -> None:
-        """Insert a queued document, and count it to its key.
+        """Insert a queued document whose upload was begun, and count it to its key.
 
         Raises:
             ValueError: it is another tenant's.
+            UploadExpiredError: its object may have been removed; the row does not stand.
+            BatchClosedError: the batch was cancelled meanwhile; the row does not stand.
             QuotaUsedUpError: the key may send no more; the row does not stand.
             DuplicateRowError: its Idempotency-Key was used before.
-            CommitUnknownError: the row may stand or not.
+            OutcomeUnknownError: the row may stand or not.
             DatabaseUnavailableError: there is no connection; the row does not stand.
         """
         if document.tenant != self.tenant:
             raise ValueError("a ledger adds documents of its own tenant only")
-        is_inserted = False
-        try:
-            with self._transaction() as session:
-                documents.insert(session, document, dispatch_after_s=dispatch_after_s)
-                use_before = admission.charge(session, document)
-                if use_before.is_used_up:
-                    raise QuotaUsedUpError(use_before)
-                is_inserted = True
-        except DatabaseUnavailableError as error:
-            if is_inserted:
-                raise CommitUnknownError(str(error)) from error
-            raise
+        with self._transaction() as session:
+            batch_id = document.batch_id
+            if batch_id is not None and not batches.takes_documents(session, batch_id):
+                raise BatchClosedError
+            if not uploads.end(session, document.id):
+                raise UploadExpiredError
+            documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+            use_before = admission.charge(session, document)
+            if use_before.is_used_up:
+                raise QuotaUsedUpError(use_before)
+
+    def cancel_document(self, document_id: UUID) -> DocumentState:
+        """End an open document; return the state that it was in."""
+        with self._transaction() as session:
+            return cancelling.cancel(session, document_id, tenant=self.tenant)
+
+    def retry_document(self, document_id: UUID) -> Retry:
+        """Start over what a document has not read; say whether that was possible."""
+        with self._transaction() as session:
+            return retrying.retry(session, document_id, tenant=self.tenant)
+
+    def delete_document(self, document_id: UUID, *, writers_s: float) -> None:
+        """Hide a document for good; its objects and rows are removed by the sweep."""
+        with self._transaction() as session:
+            deleting.mark(session, document_id, tenant=self.tenant, writers_s=writers_s)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""
@@ -136,6 +163,20 @@ class TenantLedger:
         with self._transaction() as session:
             batch = batches.get(session, batch_id, tenant=self.tenant)
             return batch, batches.count(session, batch_id)
+
+    def cancel_batch(self, batch_id: UUID) -> None:
+        """Let a batch take no more documents, and end those that are open.
+
+        The first of them here, and what is left of a large batch by the sweep, which also goes on
+        where this dies half-way.
+        """
+        with self._transaction() as session:
+            cancelling.start_batch(session, batch_id, tenant=self.tenant)
+        with self._transaction() as session:
+            after = cancelling.cancel_some(session, batch_id, after=None, limit=_CANCELLED_AT_ONCE)
+        if after is None:
+            with self._transaction() as session:
+                cancelling.finish_batch(session, batch_id)
 
     def add_batch(self, batch: Batch) -> None:
         """Insert a batch.

@@ -17,6 +17,7 @@ from api.problems import declared
 from api.services import Services
 from api.views import is_final
 from db.models import Document
+from db.states import DocumentState
 from storage import keys
 from storage.object_store import ObjectStore
 
@@ -51,6 +52,7 @@ _RESULT_CONTENT = {
             "not_found",
             "not_ready",
             "no_result",
+            "cancelled",
             "invalid_request",
             "storage_unavailable",
             "database_unavailable",
@@ -66,7 +68,7 @@ async def read_result(
     ] = "json",
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Return the result of a document that is final."""
+    """Return the newest result of a document."""
     entry = await anyio.to_thread.run_sync(ledger.document, document_id)
     result_key = _require_result(entry.document)
     # Results are written once under a key of their own, so the key tells the version.
@@ -76,7 +78,7 @@ async def read_result(
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     key = result_key
     if format_ == "text":
-        key = keys.result_text_key(document_id, entry.document.generation)
+        key = keys.text_key_of(result_key)
     size_bytes, parts = await services.in_storage_thread(_open, services.store, key)
     headers |= {
         "Content-Length": str(size_bytes),
@@ -90,9 +92,12 @@ async def read_result(
 
 
 def _require_result(document: Document) -> str:
-    if not is_final(document):
-        raise ApiError("not_ready")
+    # A document that is being retried has the result of before, until the new one is there.
     if document.result_key is None:
+        if not is_final(document):
+            raise ApiError("not_ready")
+        if document.state == DocumentState.CANCELLED:
+            raise ApiError("cancelled")
         code = document.error_code or document.state
         message = document.error_detail or sentence(code)
         raise ApiError("no_result", extra={"document_error": {"code": code, "message": message}})

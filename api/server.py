@@ -1,6 +1,8 @@
 """The process that serves the API."""
 
 import logging
+import signal
+import sys
 
 import uvicorn
 
@@ -14,7 +16,13 @@ KEEP_ALIVE_S = 65  # longer than the 60 s of usual load balancers, which reuse c
 
 
 def serve(settings: ApiSettings) -> None:
-    """Serve until a signal comes, then let requests finish for ``api_shutdown_s`` seconds."""
+    """Serve until a signal comes, then let requests finish for ``api_shutdown_s`` seconds.
+
+    Raises:
+        SystemExit: with 0, once that is done: whoever stops a program reads any other as a failure.
+    """
+    # uvicorn raises the signal again for whoever had it before; by default it would kill.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging(settings.log_level)
     # It warns of every malformed form, which is the sender's concern, and quotes from it.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)

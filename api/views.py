@@ -251,7 +251,7 @@ def _error(code: str | None, detail: str | None) -> ErrorView | None:
 
 def _document_links(document: Document) -> DocumentLinks:
     address = f"/v1/documents/{document.id}"
-    has_result = document.result_key is not None and is_final(document)
+    has_result = document.result_key is not None
     return DocumentLinks(
         self=address,
         pages=f"{address}/pages",

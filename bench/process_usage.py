@@ -8,7 +8,7 @@ from typing import Final
 _PROC: Final = Path("/proc")
 _BYTES_PER_KIB: Final = 1024
 # Positions in /proc/PID/stat after the name, which may hold spaces: state is 0.
-_PARENT, _USER, _SYSTEM, _WAITED_USER, _WAITED_SYSTEM = 1, 11, 12, 13, 14
+_PARENT, _USER, _SYSTEM, _WAITED_USER, _WAITED_SYSTEM, _STARTED = 1, 11, 12, 13, 14, 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +84,32 @@ def _memory(pid: int) -> tuple[int, int]:
         int(fields.get(name, "0 kB").split()[0]) * _BYTES_PER_KIB for name in ("VmHWM", "VmRSS")
     )
     return peak, resident
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMark:
+    """A process, told from a later one that gets its number; ``command`` is its command line."""
+
+    pid: int
+    start_ticks: int
+    command: str
+
+    def is_alive(self) -> bool:
+        """Tell whether it still runs."""
+        return _mark(self.pid) == self
+
+
+def children_of(pid: int) -> list[ProcessMark]:
+    """Return the direct children of a process, oldest first; those that are gone are left out."""
+    found = [_mark(each) for each, stat in _all_stats().items() if int(stat[_PARENT]) == pid]
+    return sorted(filter(None, found), key=lambda mark: (mark.start_ticks, mark.pid))
+
+
+def _mark(pid: int) -> ProcessMark | None:
+    folder = _PROC / str(pid)
+    try:
+        stat = (folder / "stat").read_text(encoding="ascii", errors="replace")
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return None
+    return ProcessMark(pid, int(stat.rpartition(")")[2].split()[_STARTED]), command.strip())

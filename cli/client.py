@@ -125,19 +125,34 @@ class ApiClient:
     def create_batch(self, name: str) -> BatchStatus:
         return _batch(self._call("POST", "/v1/batches", json={"name": name}))
 
-    def submit(self, path: Path, *, batch_id: UUID) -> DocumentStatus:
+    def submit(
+        self,
+        path: Path,
+        *,
+        batch_id: UUID | None = None,
+        priority: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentStatus:
         """Send a file; it is read from disk while it goes out.
+
+        Args:
+            path: the file.
+            batch_id: None for a document of its own.
+            priority: None: the batch's, or the API's default.
+            idempotency_key: names the request, so that it can be made again.
 
         Raises:
             ApiError: refused, with the code of the error table; or not reachable.
             OSError: the file cannot be read.
         """
+        fields = {"batch_id": batch_id and str(batch_id), "priority": priority}
         with path.open("rb") as stream:
             return _document(
                 self._call(
                     "POST",
                     "/v1/documents",
-                    data={"batch_id": str(batch_id)},
+                    data={name: value for name, value in fields.items() if value is not None},
+                    headers={"Idempotency-Key": idempotency_key} if idempotency_key else {},
                     files={"file": (path.name, stream)},
                     timeout=httpx.Timeout(_UPLOAD_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
                 )
@@ -145,6 +160,18 @@ class ApiClient:
 
     def document(self, document_id: UUID) -> DocumentStatus:
         return _document(self._call("GET", f"/v1/documents/{document_id}"))
+
+    def cancel_document(self, document_id: UUID) -> DocumentStatus:
+        return _document(self._call("POST", f"/v1/documents/{document_id}/cancel"))
+
+    def retry_document(self, document_id: UUID) -> DocumentStatus:
+        return _document(self._call("POST", f"/v1/documents/{document_id}/retry"))
+
+    def delete_document(self, document_id: UUID) -> None:
+        self._call("DELETE", f"/v1/documents/{document_id}")
+
+    def cancel_batch(self, batch_id: UUID) -> BatchStatus:
+        return _batch(self._call("POST", f"/v1/batches/{batch_id}/cancel"))
 
     def load(self) -> SystemLoad:
         view = self._call("GET", "/v1/capacity")

@@ -7,10 +7,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cli.actions import cancel, delete, retry
+from cli.alive import alive
 from cli.api_server import api
 from cli.bench import app as bench
 from cli.bench_database import measure_database
 from cli.bench_fleet import measure_fleet, measure_scale
+from cli.bench_storm import measure_storm
 from cli.console import output, report_error, set_up_streams
 from cli.database import migrate
 from cli.demo import demo
@@ -93,13 +96,15 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, status),
-    *(migrate, api, worker, reconcile, flower),
+    *(cancel, retry, delete),
+    *(migrate, api, worker, reconcile, alive, flower),
 )
 for _command in _COMMANDS:
     app.command()(_command)
 bench.command(name="scale")(measure_scale)
 bench.command(name="fleet")(measure_fleet)
 bench.command(name="database")(measure_database)
+bench.command(name="storm")(measure_storm)
 app.add_typer(keys, name="keys")
 app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")

@@ -1,5 +1,20 @@
 """``pagefleet reconcile``: the sweep that sends what is due."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from workers.settings import WorkerSettings
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT_NAME = "reconcile"
+# A round ends sooner; where a server is connected and silent, it does not, and may be broken off:
+# what it had taken and not sent is due again.
+_END_LIMIT_S = 20
+
 
 def reconcile() -> None:
     """Send work from the database to the workers, round after round, until stopped.
@@ -7,12 +22,17 @@ def reconcile() -> None:
     Each round fills the queues up to PAGEFLEET_DISPATCH_QUEUE_LIMIT messages: interactive
     documents first, tenants and batches by turns, and again what stands still, as after the death
     of a worker. Without this program only interactive documents start, and nothing recovers.
+    It also removes what deleted documents have in storage, and then their rows.
 
     Several may run at a time; each looks at rows that no other holds.
     """
+    import threading
+
     from cli.settings import load_settings
     from cli.stop_signals import stop_on_signals
+    from workers.clear_storage import clear_until
     from workers.devices import Device
+    from workers.heartbeat import Heartbeat
     from workers.observability import configure_logging
     from workers.recover_stalled import sweep_until
     from workers.runtime import Runtime
@@ -21,7 +41,22 @@ def reconcile() -> None:
     settings = load_settings(WorkerSettings)
     configure_logging(settings.log_level)
     runtime = Runtime(settings, Device("cpu"))
-    with stop_on_signals() as stop:
+    heartbeat = Heartbeat(heartbeat_file(settings), name=HEARTBEAT_NAME)
+    with stop_on_signals(force_after_s=_END_LIMIT_S) as stop:
+        log.info("reconcile starts")
+        # A call to a store that is away may hang for minutes: nobody waits for this one.
+        threading.Thread(
+            target=clear_until,
+            args=[stop],
+            kwargs={
+                "transaction": runtime.database.transaction,
+                "store": runtime.store,
+                "rules": runtime.rules,
+                "interval_s": settings.sweep_interval_s,
+            },
+            name="clear-storage",
+            daemon=True,
+        ).start()
         sweep_until(
             stop,
             transaction=runtime.database.transaction,
@@ -29,4 +64,13 @@ def reconcile() -> None:
             limit=settings.sweep_limit,
             busy_interval_s=settings.dispatch_interval_s,
             idle_interval_s=settings.sweep_interval_s,
+            after_round=heartbeat.beat,
         )
+    heartbeat.remove()
+
+
+def heartbeat_file(settings: "WorkerSettings") -> Path:
+    """Return where the sweep says that it lives."""
+    from workers.heartbeat import default_file
+
+    return settings.heartbeat_file or default_file(settings.home, HEARTBEAT_NAME)

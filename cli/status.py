@@ -89,7 +89,7 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
             selection = Selection(
                 limit=None if list_all else limit,
                 cursor=cursor,
-                batch=None if batch is None else _find_batch(client, _id(batch)),
+                batch=None if batch is None else _find_batch(client, parse_id(batch)),
                 state=state,
             )
             _show_list(client, selection, watch=watch, as_json=as_json)
@@ -100,7 +100,7 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
                 "Leave one of them out; --batch ID lists the documents of a batch.",
                 exit_code=EXIT_USAGE,
             )
-        chosen = _find(client, _id(which))
+        chosen = _find(client, parse_id(which))
         if isinstance(chosen, BatchStatus):
             _show_batch(client, chosen, watch=watch, as_json=as_json)
         else:
@@ -277,7 +277,12 @@ def _find_batch(client: ApiClient, wanted: UUID, *, kinds: str = "batch") -> Bat
         ) from error
 
 
-def _id(given: str) -> UUID:
+def parse_id(given: str) -> UUID:
+    """Return an id as it was typed.
+
+    Raises:
+        CommandError: it is none.
+    """
     try:
         return UUID(given)
     except ValueError as error:

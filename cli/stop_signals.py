@@ -1,17 +1,34 @@
 """How commands that run until they are stopped are told to stop."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+
+from cli.errors import EXIT_FAILED
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """Lend an event that SIGTERM, SIGHUP and Ctrl-C set; for the main thread."""
+def stop_on_signals(*, force_after_s: float | None = None) -> Iterator[threading.Event]:
+    """Lend an event that SIGTERM, SIGHUP and Ctrl-C set; for the main thread.
+
+    Args:
+        force_after_s: seconds after which a process that was told to stop is ended, as one that
+            waits for a server without an answer would be by SIGKILL; None: never.
+    """
     stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if force_after_s is not None and not stop.is_set():
+            timer = threading.Timer(force_after_s, os._exit, (EXIT_FAILED,))
+            timer.daemon = True  # an end in order does not wait for it
+            timer.start()
+        stop.set()
+
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield stop
     finally:

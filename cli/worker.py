@@ -1,6 +1,7 @@
 """``pagefleet worker``: a Celery worker with the options that this project needs."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import structlog
@@ -66,9 +67,17 @@ def worker(
         environment={
             "PAGEFLEET_WORKER_QUEUES": ",".join(chosen),
             "PAGEFLEET_SLOTS": str(slots),
+            "PAGEFLEET_HEARTBEAT_FILE": str(heartbeat_file(settings, name or "+".join(chosen))),
             **_ENVIRONMENT,
         },
     )
+
+
+def heartbeat_file(settings: "WorkerSettings", name: str) -> Path:
+    """Return where a worker says that it lives."""
+    from workers.heartbeat import default_file
+
+    return settings.heartbeat_file or default_file(settings.home, name.removesuffix("@%h"))
 
 
 def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:

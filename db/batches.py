@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
 from db.models import Batch, Document
-from db.states import FINAL_DOCUMENT_STATES, DocumentState
+from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,20 @@ def get(session: Session, batch_id: UUID, *, tenant: str) -> Batch:
     return batch
 
 
+def takes_documents(session: Session, batch_id: UUID) -> bool:
+    """Say whether a document may be added to a batch, in this transaction and for all of it."""
+    return _locked(session, batch_id).state not in {BatchState.FINISHED, BatchState.CANCELLED}
+
+
+def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
+    """Say whether a batch was cancelled and some of its documents may still be open.
+
+    The answer stays true to the end of the transaction: cancelling waits for it.
+    """
+    batch = _locked(session, batch_id)
+    return batch.state == BatchState.CANCELLED and batch.finished_at is None
+
+
 def count(session: Session, batch_id: UUID) -> BatchCounts:
     """Count the documents of a batch by state, and their pages."""
     rows = session.execute(
@@ -58,7 +73,7 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
             func.coalesce(func.sum(Document.pages_ok), 0),
             func.coalesce(func.sum(Document.pages_failed), 0),
         )
-        .where(Document.batch_id == batch_id)
+        .where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
         .group_by(Document.state)
     ).all()
     return BatchCounts(
@@ -67,3 +82,12 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
         pages_ok=sum(int(row[3]) for row in rows),
         pages_failed=sum(int(row[4]) for row in rows),
     )
+
+
+def _locked(session: Session, batch_id: UUID) -> Row[str, datetime | None]:
+    """Read where a batch stands; whoever moves it waits for this transaction."""
+    return session.execute(
+        select(Batch.state, Batch.finished_at)
+        .where(Batch.id == batch_id)
+        .with_for_update(read=True)
+    ).one()

@@ -6,17 +6,21 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import StaleStateError
+from db.ids import new_id
 from db.models import Chunk, Document, Page
 from db.states import OPEN_CHUNK_STATES, ChunkState, DocumentState, PageState
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkClaim:
-    """The right to recognize a chunk until the lease ends; ``attempt`` is the fencing token."""
+    """The right to recognize a chunk until the lease ends; ``attempt`` is the fencing token.
+
+    ``is_last_try`` is said of isolated pages alone, and only of those that were tried before.
+    """
 
     chunk_id: UUID
     attempt: int
@@ -24,6 +28,8 @@ class ChunkClaim:
     generation: int
     page_start: int
     page_stop: int
+    is_isolated: bool = False
+    is_last_try: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,8 @@ def claim(
 ) -> ChunkClaim | None:
     """Take a queued chunk, or one whose worker's lease ended; None: nothing to do here.
 
-    A chunk that has used up ``max_attempts`` is left to the sweep, which gives it up: the broker
-    redelivers a message whose worker died at once and for ever.
+    A chunk that has used up ``max_attempts`` is left to the sweep, which isolates its pages or
+    gives it up: the broker redelivers a message whose worker died at once and for ever.
     """
     lease_end = func.now() + timedelta(seconds=lease_s)
     row = session.execute(
@@ -70,12 +76,35 @@ def claim(
             worker=worker,
             lease_expires_at=lease_end,
             dispatch_after=lease_end,
+            error_code=None,  # who dies without a word leaves none
         )
         .returning(
-            Chunk.attempt, Chunk.document_id, Chunk.generation, Chunk.page_start, Chunk.page_stop
+            Chunk.attempt,
+            Chunk.document_id,
+            Chunk.generation,
+            Chunk.page_start,
+            Chunk.page_stop,
+            Chunk.is_isolated,
+            and_(
+                Chunk.is_isolated,
+                Chunk.attempt - Chunk.excused == max_attempts,
+                literal(max_attempts > 1),
+            ),
         )
     ).one_or_none()
     return row and ChunkClaim(chunk_id, *row)
+
+
+def is_held(session: Session, claim: ChunkClaim, *, worker: str) -> bool:
+    """Say whether a claim is this worker's, after whatever is being committed of it."""
+    held = select(Chunk.id).where(*_is_held_by(claim), Chunk.worker == worker)
+    return session.scalar(held.with_for_update()) is not None
+
+
+def is_published(session: Session, chunk_id: UUID, *, result_key: str) -> bool:
+    """Say whether these results of a chunk count, after whatever is being committed of it."""
+    published = select(Chunk.id).where(Chunk.id == chunk_id, Chunk.result_key == result_key)
+    return session.scalar(published.with_for_update()) is not None
 
 
 def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
@@ -86,6 +115,16 @@ def renew(session: Session, claim: ChunkClaim, *, lease_s: float) -> None:
     """
     lease_end = func.now() + timedelta(seconds=lease_s)
     _set_once(session, claim, {"lease_expires_at": lease_end, "dispatch_after": lease_end})
+
+
+def require_held(session: Session, claim: ChunkClaim) -> None:
+    """Ask, without extending the lease, whether the claim still stands.
+
+    Raises:
+        StaleStateError: the document was cancelled or deleted, or another worker has the chunk.
+    """
+    if session.scalar(select(Chunk.id).where(*_is_held_by(claim))) is None:
+        raise StaleStateError(f"chunk {claim.chunk_id} is held by nobody or another attempt")
 
 
 def put_back(session: Session, claim: ChunkClaim, *, delay_s: float, is_excused: bool) -> None:
@@ -115,6 +154,15 @@ def put_back(session: Session, claim: ChunkClaim, *, delay_s: float, is_excused:
     )
 
 
+def note_failure(session: Session, claim: ChunkClaim, code: str) -> None:
+    """Record what an attempt fails with, or is about to die of; the next claim forgets it.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    _set_once(session, claim, {"error_code": code})
+
+
 def publish(
     session: Session,
     claim: ChunkClaim,
@@ -139,7 +187,12 @@ def publish(
     _set_once(
         session,
         claim,
-        {"state": ChunkState.SUCCEEDED, "result_key": result_key, **_FINAL},
+        {
+            "state": ChunkState.SUCCEEDED,
+            "result_key": result_key,
+            "error_code": None,
+            **_FINAL,
+        },
     )
     for page in pages:
         session.execute(
@@ -157,6 +210,79 @@ def publish(
         session, claim.document_id, claim.generation, assemble_after_s
     )
     return is_last and not _has_sound_chord(session, claim.document_id, claim.generation)
+
+
+def lock_spent(session: Session, chunk_id: UUID, *, max_attempts: int) -> Chunk | None:
+    """Return a chunk that has used up its attempts, until COMMIT kept from everybody else.
+
+    None: it was claimed, isolated or ended meanwhile. A chunk of a document that has gone on
+    without it is ended here.
+    """
+    document_id = session.scalar(select(Chunk.document_id).where(Chunk.id == chunk_id))
+    if document_id is None:
+        return None
+    document = session.execute(
+        select(Document.state, Document.generation)
+        .where(Document.id == document_id)
+        .with_for_update()
+    ).one_or_none()
+    chunk = session.scalars(
+        select(Chunk)
+        .where(Chunk.id == chunk_id, _is_free(), Chunk.attempt - Chunk.excused >= max_attempts)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if chunk is None or document == (DocumentState.RECOGNIZING, chunk.generation):
+        return chunk
+    _end_locked(session, chunk, ChunkState.CANCELLED)
+    return None
+
+
+def isolate(session: Session, chunk: Chunk) -> None:
+    """Make each page of a chunk from ``lock_spent`` a chunk of its own, due at once.
+
+    One poison page so costs the others nothing but time. The chord of the document is dead: its
+    members were other chunks.
+    """
+    session.execute(update(Document).where(Document.id == chunk.document_id).values(by_chord=False))
+    if chunk.page_stop - chunk.page_start == 1:
+        # The same row starts over: its page range is taken.
+        session.execute(
+            update(Chunk)
+            .where(Chunk.id == chunk.id)
+            .values(
+                state=ChunkState.QUEUED,
+                is_isolated=True,
+                attempt=Chunk.attempt + 1,
+                excused=Chunk.attempt + 1,
+                deliveries=0,
+                lease_expires_at=None,
+                worker=None,
+                dispatch_after=func.now(),
+            )
+        )
+        return
+    _end_locked(session, chunk, ChunkState.ISOLATED)
+    now = session.scalar(select(func.now()))
+    session.bulk_insert_mappings(
+        Chunk.__mapper__,
+        [
+            {
+                "id": new_id(),
+                "document_id": chunk.document_id,
+                "generation": chunk.generation,
+                "tenant": chunk.tenant,
+                "lane": chunk.lane,
+                "priority": chunk.priority,
+                "page_start": page_index,
+                "page_stop": page_index + 1,
+                "state": ChunkState.QUEUED,
+                "is_isolated": True,
+                "dispatch_after": now,
+            }
+            for page_index in range(chunk.page_start, chunk.page_stop)
+        ],
+    )
 
 
 def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None:
@@ -207,6 +333,23 @@ def _is_free() -> ColumnElement[bool]:
     return or_(
         Chunk.state == ChunkState.QUEUED,
         and_(Chunk.state == ChunkState.RUNNING, Chunk.lease_expires_at < func.now()),
+    )
+
+
+def _is_held_by(claim: ChunkClaim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Chunk.id == claim.chunk_id,
+        Chunk.state == ChunkState.RUNNING,
+        Chunk.attempt == claim.attempt,
+    )
+
+
+def _end_locked(session: Session, chunk: Chunk, state: ChunkState) -> None:
+    session.execute(
+        update(Chunk)
+        .where(Chunk.id == chunk.id)
+        # One more attempt, so that a worker that was only slow finds its token outdated.
+        .values(**_FINAL, state=state, attempt=Chunk.attempt + 1)
     )
 
 
@@ -273,14 +416,6 @@ def _has_sound_chord(session: Session, document_id: UUID, generation: int) -> bo
 
 
 def _set_once(session: Session, claim: ChunkClaim, values: Mapping[str, Any]) -> None:
-    statement: Update = (
-        update(Chunk)
-        .where(
-            Chunk.id == claim.chunk_id,
-            Chunk.state == ChunkState.RUNNING,
-            Chunk.attempt == claim.attempt,
-        )
-        .values(**values)
-    )
+    statement: Update = update(Chunk).where(*_is_held_by(claim)).values(**values)
     if session.execute(statement.returning(Chunk.id)).one_or_none() is None:
         raise StaleStateError(f"chunk {claim.chunk_id} is held by another attempt")

@@ -15,6 +15,7 @@ from db.models import Chunk, Document, Page
 from db.states import (
     FINAL_DOCUMENT_STATES,
     OPEN_CHUNK_STATES,
+    OPEN_DOCUMENT_STATES,
     ChunkState,
     DocumentState,
     PageState,
@@ -62,13 +63,22 @@ def insert_all(session: Session, added: Sequence[Document], *, dispatch_after_s:
 def get(session: Session, document_id: UUID, *, tenant: str | None = None) -> Document:
     """Return a document; with ``tenant``, only if it is that tenant's.
 
+    A tenant does not see a document that is being deleted.
+
     Raises:
         RowNotFoundError: there is none.
     """
-    document = session.get(Document, document_id)
-    if document is None or (tenant is not None and document.tenant != tenant):
-        raise RowNotFoundError(f"no document {document_id}")
-    return document
+    return _visible(session.get(Document, document_id), document_id, tenant=tenant)
+
+
+def get_locked(session: Session, document_id: UUID, *, tenant: str) -> Document:
+    """Return a document of this tenant that nobody else changes before the transaction ends.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    document = session.get(Document, document_id, with_for_update=True, populate_existing=True)
+    return _visible(document, document_id, tenant=tenant)
 
 
 def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Document | None:
@@ -88,7 +98,9 @@ def list_page(
     before: UUID | None = None,
 ) -> Sequence[Document]:
     """Return documents newest first; ids are time-ordered, so ``before`` is a stable cursor."""
-    query = select(Document).where(Document.tenant == tenant)
+    query = select(Document).where(
+        Document.tenant == tenant, Document.state != DocumentState.DELETING
+    )
     if batch_id is not None:
         query = query.where(Document.batch_id == batch_id)
     if state is not None:
@@ -180,6 +192,28 @@ def claim_assembly(
     )
 
 
+def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
+    """Say whether a claim is this worker's, after whatever is being committed of it."""
+    held = select(Document.id).where(*_is_held_by(claim), Document.worker == worker)
+    return session.scalar(held.with_for_update()) is not None
+
+
+def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
+    """Say whether these chunks are the document's, after whatever is being committed of it."""
+    session.execute(select(Document.id).where(Document.id == claim.document_id).with_for_update())
+    return session.get(Chunk, chunks[0].id) is not None
+
+
+def is_finished(session: Session, claim: DocumentClaim) -> bool:
+    """Say whether this attempt ended the document, after whatever is being committed of it."""
+    finished = select(Document.id).where(
+        Document.id == claim.document_id,
+        Document.attempt == claim.attempt,
+        Document.state.in_(FINAL_DOCUMENT_STATES),
+    )
+    return session.scalar(finished.with_for_update()) is not None
+
+
 def renew(session: Session, claim: DocumentClaim, *, lease_s: float) -> None:
     """Extend the lease of a split or an assembly.
 
@@ -189,6 +223,17 @@ def renew(session: Session, claim: DocumentClaim, *, lease_s: float) -> None:
     lease_end = func.now() + timedelta(seconds=lease_s)
     statement = _held_by(claim).values(lease_expires_at=lease_end, dispatch_after=lease_end)
     _set_once(session, statement, claim.document_id)
+
+
+def require_held(session: Session, claim: DocumentClaim) -> None:
+    """Ask, without extending the lease, whether the claim still stands.
+
+    Raises:
+        StaleStateError: the document was cancelled or deleted, or another worker has it.
+    """
+    held = select(Document.id).where(*_is_held_by(claim))
+    if session.scalar(held) is None:
+        raise StaleStateError(f"document {claim.document_id} was moved by somebody else")
 
 
 def put_back(session: Session, claim: DocumentClaim, *, delay_s: float, is_excused: bool) -> None:
@@ -297,7 +342,7 @@ def give_up(session: Session, document_id: UUID, *, code: str, detail: str) -> b
         update(Document)
         .where(
             Document.id == document_id,
-            Document.state.not_in(FINAL_DOCUMENT_STATES),
+            Document.state.in_(sorted(OPEN_DOCUMENT_STATES)),
             or_(Document.lease_expires_at.is_(None), _lease_is_over()),
         )
         .values(
@@ -350,11 +395,25 @@ _FINAL: Mapping[str, Any] = {
 
 
 def _held_by(claim: DocumentClaim) -> Update:
-    return update(Document).where(
+    return update(Document).where(*_is_held_by(claim))
+
+
+def _is_held_by(claim: DocumentClaim) -> tuple[ColumnElement[bool], ...]:
+    return (
         Document.id == claim.document_id,
         Document.attempt == claim.attempt,
         Document.state.in_([DocumentState.SPLITTING, DocumentState.ASSEMBLING]),
     )
+
+
+def _visible(document: Document | None, document_id: UUID, *, tenant: str | None) -> Document:
+    is_hidden = document is None or (
+        tenant is not None
+        and (document.tenant != tenant or document.state == DocumentState.DELETING)
+    )
+    if document is None or is_hidden:
+        raise RowNotFoundError(f"no document {document_id}")
+    return document
 
 
 def _lease_is_over() -> ColumnElement[bool]:

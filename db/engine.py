@@ -9,7 +9,12 @@ from sqlalchemy import exc, text
 from sqlalchemy.orm import Session
 
 from db.answer_deadline import require_answers
-from db.errors import DatabaseError, DatabaseUnavailableError, DuplicateRowError
+from db.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    DuplicateRowError,
+    OutcomeUnknownError,
+)
 
 Transaction = Callable[[], AbstractContextManager[Session]]
 """What a use case is given: each call opens one transaction, committed when its block ends."""
@@ -78,22 +83,31 @@ class Database:
 
         Raises:
             DatabaseUnavailableError: no connection, or it was lost, or a lock or statement took too
-                long; after a lost COMMIT the outcome is unknown and the row must be read again.
+                long; nothing was changed.
+            OutcomeUnknownError: the connection was lost in the COMMIT; see ``db.known_outcome``.
             DuplicateRowError: a unique rule is violated.
             DatabaseError: any other refusal.
         """
+        is_committing = False
         try:
             with Session(self._engine, expire_on_commit=False) as session, session.begin():
                 yield session
+                # So that what comes after is the COMMIT and nothing else.
+                session.flush()
+                is_committing = True
         except exc.IntegrityError as error:
             # Without its cause: Postgres repeats the whole row in the text, file names and all.
             refusal = _refused(error)
             raise refusal from None
         except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
-            raise DatabaseUnavailableError(what_is_unavailable(error)) from error
+            kind = DatabaseUnavailableError
+            if is_committing and not _is_answered(error):
+                kind = OutcomeUnknownError
+            raise kind(what_is_unavailable(error)) from error
         except exc.SQLAlchemyError as error:
             if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
-                raise DatabaseUnavailableError("the database connection was lost") from error
+                kind = OutcomeUnknownError if is_committing else DatabaseUnavailableError
+                raise kind("the database connection was lost") from error
             raise DatabaseError(f"the database refused: {type(error).__name__}") from error
 
     def check(self) -> None:
@@ -127,6 +141,16 @@ def what_is_unavailable(error: exc.SQLAlchemyError) -> str:
         case None if isinstance(error, exc.TimeoutError):
             return "no connection of the pool came free"
     return "the database is not reachable"
+
+
+def _is_answered(error: exc.SQLAlchemyError) -> bool:
+    """Whether the server itself has answered a COMMIT with its refusal, and rolled back.
+
+    FATAL is no such answer: whoever ends a connection may do so just after the COMMIT.
+    """
+    if isinstance(error, exc.DBAPIError) and isinstance(error.orig, psycopg.Error):
+        return error.orig.diag.severity_nonlocalized == "ERROR"
+    return False
 
 
 def _refused(error: exc.IntegrityError) -> DatabaseError:

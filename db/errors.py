@@ -9,6 +9,10 @@ class DatabaseUnavailableError(DatabaseError):
     """The database cannot be reached, or gave up the connection; trying again may help."""
 
 
+class OutcomeUnknownError(DatabaseUnavailableError):
+    """The connection was lost in a COMMIT: what was changed may stand or not."""
+
+
 class RowNotFoundError(DatabaseError):
     """No row has this id, or it belongs to another tenant."""
 

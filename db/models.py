@@ -277,9 +277,9 @@ class KeyUsage(Model):
 
 
 class Upload(Model):
-    """Bytes that are on their way into storage; what stays longer than it may belongs to nobody.
+    """An object that is made before its document; one that stays longer than it may is nobody's.
 
-    Written before the first byte and gone in the transaction that adds the document.
+    Written before the object, and gone in the transaction that adds the document.
     """
 
     __tablename__ = "uploads"

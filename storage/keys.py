@@ -36,6 +36,11 @@ def result_text_key(document_id: UUID, generation: int) -> str:
     return f"{_generation_prefix(document_id, generation)}result.txt"
 
 
+def text_key_of(key_of_result: str) -> str:
+    """Return the key of the plain text that was stored with a result, whichever generation's."""
+    return f"{key_of_result.removesuffix('.json')}.txt"
+
+
 def _generation_prefix(document_id: UUID, generation: int) -> str:
     if generation < 1:
         raise ValueError(f"generations count from 1, got {generation}")

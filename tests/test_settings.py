@@ -67,6 +67,10 @@ DEFAULTS: dict[str, Any] = {
     "sweep_interval_s": 5,
     "sweep_limit": 1_000,
     "soft_shutdown_s": 60,
+    "slot_host_memory_bytes": 0,
+    "stall_timeout_s": 120,
+    "heartbeat_file": None,
+    "heartbeat_limit_s": 120,
 }
 WITHOUT_DEFAULT = {"home", "models_dir", "database_url", "redis_url", "s3_bucket"}
 

@@ -54,6 +54,7 @@ EXPECTED_SETTINGS: dict[str, Any] = {
     "worker_pool": "prefork",
     "worker_pool_start_method": "spawn",
     "worker_proc_alive_timeout": 300,
+    "worker_max_memory_per_child": None,
     "worker_soft_shutdown_timeout": 60.0,
     "worker_enable_soft_shutdown_on_idle": False,
     "worker_send_task_events": True,

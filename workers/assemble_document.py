@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 import structlog
 
-from db import documents, pages
+from db import documents, known_outcome, pages
 from db.documents import DocumentClaim
 from db.engine import Transaction
 from db.models import Document, Page
@@ -60,15 +60,18 @@ def assemble_document(
     with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as held:
         written = _write_result(work, store=store, held=held)
         held.check()
-        with transaction() as session:
-            documents.finish(
+        known_outcome.commit(
+            transaction,
+            lambda session: documents.finish(
                 session,
                 claim,
                 state=written.state,
                 result_key=written.result_key,
                 result_size_bytes=written.size_bytes,
                 values=written.columns,
-            )
+            ),
+            stands=lambda session, _: documents.is_finished(session, claim),
+        )
         state = written.state
         log.info("document finished", state=state)
     return state
@@ -77,24 +80,29 @@ def assemble_document(
 def _claim(
     document_id: UUID, generation: int, *, transaction: Transaction, rules: WorkRules
 ) -> _Work | None:
-    with transaction() as session:
-        claim = documents.claim_assembly(
+    work = claimed_work.take(
+        lambda session: documents.claim_assembly(
             session,
             document_id,
             generation=generation,
             worker=rules.worker,
             lease_s=rules.lease_s,
             max_attempts=rules.max_attempts,
-        )
-        if claim is None:
-            log.info("assembly skipped", document_id=str(document_id))
-            return None
-        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
-        return _Work(
+        ),
+        documents,
+        read=lambda session, claim: _Work(
             claim,
             documents.get(session, document_id),
             pages.list_of_document(session, document_id),
-        )
+        ),
+        transaction=transaction,
+        rules=rules,
+    )
+    if work is None:
+        log.info("assembly skipped", document_id=str(document_id))
+        return None
+    structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=work.claim.attempt)
+    return work
 
 
 @dataclass(frozen=True, slots=True)

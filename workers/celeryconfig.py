@@ -121,6 +121,8 @@ def _worker(settings: WorkerSettings) -> dict[str, Any]:
         "worker_pool": "prefork",  # solo answers no ping while it works, threads know no limits
         "worker_pool_start_method": "spawn",  # CUDA and gRPC do not survive a fork
         "worker_proc_alive_timeout": CHILD_START_LIMIT_S,
+        # In KiB, after a task; workers.tasks.slot_memory says what is measured.
+        "worker_max_memory_per_child": settings.slot_host_memory_bytes // 1024 or None,
         "worker_soft_shutdown_timeout": settings.soft_shutdown_s,
         "worker_enable_soft_shutdown_on_idle": False,
         "worker_send_task_events": True,

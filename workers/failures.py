@@ -13,7 +13,12 @@ from enum import StrEnum
 
 import structlog
 
-from db.errors import DatabaseError, DatabaseUnavailableError, StaleStateError
+from db.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    OutcomeUnknownError,
+    StaleStateError,
+)
 from storage.errors import (
     ObjectCorruptError,
     ObjectNotFoundError,
@@ -81,6 +86,7 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (ObjectCorruptError, Category.BUG),
     (StorageError, Category.CONFIGURATION),
     (StaleStateError, Category.SUPERSEDED),
+    (OutcomeUnknownError, Category.TRANSIENT),
     (DatabaseUnavailableError, Category.TRANSIENT),
     (DatabaseError, Category.BUG),
     (DispatchError, Category.TRANSIENT),
@@ -221,14 +227,14 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "worker_lost",
             is_retried=True,
             http_status=None,
-            sentence="Several workers in turn died on this part of the document. "
-            "Send the pages one by one to find the one at fault.",
+            sentence="Several workers in turn died on this document, or on this page, tried "
+            "alone. Export it again, or send the page as an image.",
         ),
         ErrorCode(
             "cancelled",
             is_retried=False,
             http_status=409,
-            sentence="The document was cancelled. Send it again if you need it.",
+            sentence="The document was cancelled. Retry it if you need it after all.",
         ),
         ErrorCode(
             "quota_exceeded",
@@ -288,6 +294,18 @@ def classify(error: BaseException) -> Failure:
         category = Category.TRANSIENT
     code = error.code if isinstance(error, OcrError) else _code_of(error)
     return Failure(category, code, ERROR_CODES[code].sentence)
+
+
+def cause_of_lost_page(last_code: str | None) -> ErrorCode:
+    """Return what a page ends with that nobody could read.
+
+    Args:
+        last_code: what its last attempt failed with; None: its process died without a word.
+    """
+    if last_code is None:
+        return ERROR_CODES["worker_lost"]
+    is_told = last_code in {"gpu_out_of_memory", "page_timeout"}
+    return ERROR_CODES[last_code if is_told else "page_crashed"]
 
 
 def _code_of(error: BaseException) -> str:

@@ -13,13 +13,19 @@ from workers.failures import HostExhaustedError
 log = structlog.get_logger(__name__)
 
 RENEWALS_PER_LEASE = 3
+# So that a cancelled document gives its slot back soon. Looking writes nothing, where a renewal
+# writes to the database's log, and this thread does it while pages are read.
+LOOK_EVERY_S = 2.0
 
 
 class Lease:
     """A lease that a thread renews; whoever works asks ``check`` between its steps."""
 
-    def __init__(self, renew: Callable[[], None], *, lease_s: float) -> None:
+    def __init__(
+        self, renew: Callable[[], None], *, look: Callable[[], None], lease_s: float
+    ) -> None:
         self._renew = renew
+        self._look = look
         self._lease_s = lease_s
         self._renewed_at = time.monotonic()
         self._is_lost = False
@@ -46,17 +52,21 @@ class Lease:
         """Go on only while the row is ours.
 
         Raises:
-            StaleStateError: another attempt took the row, or renewals failed for so long that
-                another one may have.
+            StaleStateError: the work was cancelled, or another attempt took the row, or renewals
+                failed for so long that another one may have.
         """
         if self._is_lost or time.monotonic() - self._renewed_at > self._lease_s:
             raise StaleStateError("the lease is lost")
 
     def _keep(self) -> None:
-        while not self._stop.wait(self._lease_s / RENEWALS_PER_LEASE):
+        renew_every_s = self._lease_s / RENEWALS_PER_LEASE
+        pause_s = min(renew_every_s, LOOK_EVERY_S)
+        while not self._stop.wait(pause_s):
             asked_at = time.monotonic()
+            # One pause early rather than late.
+            is_due = asked_at - self._renewed_at > renew_every_s - pause_s
             try:
-                self._renew()
+                (self._renew if is_due else self._look)()
             except StaleStateError:
                 self._is_lost = True
                 return
@@ -64,18 +74,19 @@ class Lease:
                 # Tried again at the next tick; ``check`` notices when it has been too long.
                 log.warning("lease not renewed", error=type(error).__name__)
             else:
-                self._renewed_at = asked_at
+                self._renewed_at = asked_at if is_due else self._renewed_at
 
 
 @contextmanager
-def kept(renew: Callable[[], None], *, lease_s: float) -> Iterator[Lease]:
+def kept(renew: Callable[[], None], *, look: Callable[[], None], lease_s: float) -> Iterator[Lease]:
     """Renew a lease in the background until the block ends.
 
     Args:
         renew: extends the lease in the database; raises ``StaleStateError`` when it is lost.
+        look: asks, more often and cheaper, whether it is lost; raises the same.
         lease_s: how long the lease lasts without renewal, in seconds.
     """
-    lease = Lease(renew, lease_s=lease_s)
+    lease = Lease(renew, look=look, lease_s=lease_s)
     lease.start()
     try:
         yield lease

@@ -9,9 +9,9 @@ from uuid import UUID
 import orjson
 import structlog
 
-from db import chunks, documents
+from db import chunks, documents, known_outcome
 from db.chunks import ChunkClaim, PageRecord
-from db.engine import Transaction
+from db.engine import Session, Transaction
 from db.states import PageState, Priority
 from storage import keys
 from storage.object_store import ObjectStore
@@ -19,9 +19,11 @@ from workers import claimed_work, dispatch, failures
 from workers.dispatch import DispatchError
 from workers.lease import Lease
 from workers.ocr.errors import DocumentError
+from workers.ocr.formats import MediaType
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import Engine, PageReader
+from workers.ocr.reduced_page import REDUCTION, reduce_image_page, warn_of_reduction
 from workers.ocr.rendered_page import RenderedPage
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
@@ -65,7 +67,8 @@ def recognize_chunk(
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
 
-    A page that cannot be read is a recorded failure of that page. The results are written under
+    A page that cannot be read is a recorded failure of that page. The last try of an isolated page
+    is made at half the resolution, and its result says so. The results are written under
     the attempt's own key and count only when the row says so, so a late attempt changes nothing.
     """
     work = _claim(chunk_id, transaction=transaction, rules=rules)
@@ -74,22 +77,35 @@ def recognize_chunk(
     claim = work.claim
 
     outcome = ChunkOutcome()
-    with claimed_work.held(claim, chunks, transaction=transaction, rules=rules) as held:
+    with claimed_work.held(
+        claim,
+        chunks,
+        transaction=transaction,
+        rules=rules,
+        note_failure=lambda session, code: chunks.note_failure(session, claim, code),
+    ) as held:
         path = source_file.fetch(claim.document_id, sha256=work.sha256)
         reader = PageReader(engine)
-        pages = _while_held(held, _render(renderer, path, work))
+        outcomes = reader.read_pages(_while_held(held, _render(renderer, path, work)))
+        if claim.is_last_try:
+            outcomes = warn_of_reduction(outcomes)
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, reader.read_pages(pages), reader.model_version)
+        records = store_pages(store, result_key, outcomes, reader.model_version)
         _require_all_pages(records, work)
         held.check()
-        with transaction() as session:
-            ends_document = chunks.publish(
+        ends_document = known_outcome.commit(
+            transaction,
+            lambda session: chunks.publish(
                 session,
                 claim,
                 result_key=result_key,
                 pages=records,
                 assemble_after_s=rules.dispatch_grace_s,
-            )
+            ),
+            stands=lambda session, _: chunks.is_published(
+                session, claim.chunk_id, result_key=result_key
+            ),
+        )
         if ends_document:
             _send_assembly(work, rules)
         pages_ok = sum(record.state is PageState.OK for record in records)
@@ -99,27 +115,38 @@ def recognize_chunk(
 
 
 def _claim(chunk_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Work | None:
-    with transaction() as session:
-        claim = chunks.claim(
+    work = claimed_work.take(
+        lambda session: chunks.claim(
             session,
             chunk_id,
             worker=rules.worker,
             lease_s=rules.lease_s,
             max_attempts=rules.max_attempts,
-        )
-        if claim is None:
-            log.info("chunk skipped", chunk_id=str(chunk_id))
-            return None
-        structlog.contextvars.bind_contextvars(
-            document_id=str(claim.document_id), chunk_id=str(chunk_id), attempt=claim.attempt
-        )
-        document = documents.get(session, claim.document_id)
-        return _Work(
-            claim,
-            document.sha256,
-            OcrOptions.model_validate(document.options),
-            Priority(document.priority),
-        )
+        ),
+        chunks,
+        read=_read_work,
+        transaction=transaction,
+        rules=rules,
+    )
+    if work is None:
+        log.info("chunk skipped", chunk_id=str(chunk_id))
+        return None
+    structlog.contextvars.bind_contextvars(
+        document_id=str(work.claim.document_id),
+        chunk_id=str(chunk_id),
+        attempt=work.claim.attempt,
+    )
+    return work
+
+
+def _read_work(session: Session, claim: ChunkClaim) -> _Work:
+    document = documents.get(session, claim.document_id)
+    return _Work(
+        claim,
+        document.sha256,
+        OcrOptions.model_validate(document.options),
+        Priority(document.priority),
+    )
 
 
 def _render(
@@ -127,16 +154,21 @@ def _render(
 ) -> Iterator[RenderedPage | PageFailure]:
     remaining = list(work.page_indexes)
     options = work.options
+    is_reduced = work.claim.is_last_try
     try:
-        renderer.open(path)
+        is_pdf = renderer.open(path).media_type is MediaType.PDF
         for page in renderer.pages(
             work.page_indexes,
-            dpi=options.dpi,
+            dpi=options.dpi / REDUCTION if is_reduced else options.dpi,
             mode=options.mode,
             text_order=options.text_order,
         ):
             remaining.remove(page.page_index)
-            yield page
+            # An image is rendered at its own size, whatever was asked for.
+            if is_reduced and not is_pdf and isinstance(page, RenderedPage):
+                yield reduce_image_page(page)
+            else:
+                yield page
     except DocumentError as error:
         # The split opened this file, so its reader died or ran out of time on it just now. The
         # pages that are left say so; those before, and the other chunks, are not touched.

@@ -7,25 +7,24 @@ message that would start it could be lost too. Two may run at once.
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
-from db import chunks, documents, outbox
+from db import outbox
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
 from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from workers import dispatch, queue_room
+from workers.cancel_batches import cancel_batches
 from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
-from workers.failures import ERROR_CODES
+from workers.end_spent import end_spent
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
-
-_LOST = ERROR_CODES["worker_lost"]
 
 # Later steps first, so that documents finish instead of all being half done; a split waits for
 # what this round has left of its lane's chunks.
@@ -49,7 +48,8 @@ class Round:
 
     Attributes:
         sent: messages by kind.
-        given_up: rows that had used up their attempts.
+        given_up: documents and isolated pages that had used up their attempts.
+        isolated: chunks that had, and whose pages are tried one by one now.
         waiting: messages in each queue before the round.
         left: rows that wait on, as far as they were counted.
         is_busy: whether there may be more to do at once: something was sent, or a queue is full.
@@ -57,6 +57,7 @@ class Round:
 
     sent: dict[Work, int] = field(default_factory=lambda: dict.fromkeys(Work, 0))
     given_up: int = 0
+    isolated: int = 0
     waiting: Mapping[str, int] = field(default_factory=dict)
     left: int = 0
     is_busy: bool = False
@@ -65,7 +66,9 @@ class Round:
 def recover_stalled(
     *, transaction: Transaction, rules: WorkRules, limit: int, memory: Memory | None = None
 ) -> Round:
-    """Give up what has used up its attempts, and send what is due while the queues have room.
+    """End cancelled batches and what has used up its attempts, and send what is due.
+
+    It is sent while the queues have room.
 
     A row is marked before its message is sent: dying in between costs one back-off, while the
     other order could send the same row in every round. A broker that is away, or has no memory
@@ -74,10 +77,12 @@ def recover_stalled(
     Args:
         transaction: opens a transaction.
         rules: the delays, and the most messages in a queue.
-        limit: most rows of one kind that one round gives up.
+        limit: most rows of one kind that one round ends.
         memory: whose turn it was in the rounds before.
     """
-    done = Round(given_up=_give_up_spent(transaction=transaction, rules=rules, limit=limit))
+    is_cancelling = cancel_batches(transaction=transaction)
+    ended = end_spent(transaction=transaction, rules=rules, limit=limit)
+    done = Round(given_up=ended.given_up, isolated=ended.isolated)
     turns = (memory or Memory()).turns
     try:
         done.waiting = queue_room.waiting()
@@ -95,9 +100,17 @@ def recover_stalled(
         # The next step would wait for the same time-out.
         log.warning("round ended, the broker is not reachable or refuses")
         done.is_busy = False
-    if done.given_up or any(done.sent.values()):
+    done.is_busy |= is_cancelling
+    if done.given_up or done.isolated or any(done.sent.values()):
         sent = {work.value: count for work, count in done.sent.items()}
-        log.info("round", **sent, given_up=done.given_up, depth=done.waiting, waiting=done.left)
+        log.info(
+            "round",
+            **sent,
+            given_up=done.given_up,
+            isolated=done.isolated,
+            depth=done.waiting,
+            waiting=done.left,
+        )
     return done
 
 
@@ -109,8 +122,12 @@ def sweep_until(
     limit: int,
     busy_interval_s: float,
     idle_interval_s: float,
+    after_round: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do round after round until ``stop`` is set; an unreachable database is waited for."""
+    """Do round after round until ``stop`` is set; an unreachable database is waited for.
+
+    ``after_round`` is called even after one that found no server: trying is all that can be done.
+    """
     memory = Memory()
     while not stop.is_set():
         try:
@@ -118,40 +135,8 @@ def sweep_until(
         except DatabaseUnavailableError:
             log.warning("round skipped, the database is not reachable")
             done = Round()
+        after_round()
         stop.wait(busy_interval_s if done.is_busy else idle_interval_s)
-
-
-def _give_up_spent(*, transaction: Transaction, rules: WorkRules, limit: int) -> int:
-    """Give up rows whatever the queues have room for; return how many there were."""
-    with transaction() as session:
-        spent = [
-            due
-            for work in Work
-            for due in outbox.take_spent(
-                session,
-                work,
-                max_attempts=rules.max_attempts,
-                limit=limit,
-                backoff_s=rules.dispatch_grace_s,
-            )
-        ]
-    for work in spent:
-        _give_up(work, transaction=transaction, rules=rules)
-    return len(spent)
-
-
-def _give_up(work: DueWork, *, transaction: Transaction, rules: WorkRules) -> None:
-    with transaction() as session:
-        if work.work is Work.RECOGNIZE:
-            chunks.give_up(
-                session,
-                work.id,
-                code=_LOST.code,
-                detail=_LOST.sentence,
-            )
-        else:
-            documents.give_up(session, work.id, code=_LOST.code, detail=_LOST.sentence)
-    log.error("work given up", work=work.work, id=str(work.id), attempts=rules.max_attempts)
 
 
 def _send_due(

@@ -68,6 +68,7 @@ def work_rules(settings: WorkerSettings) -> WorkRules:
         retry_delay_s=settings.retry_delay_s,
         dispatch_grace_s=settings.dispatch_grace_s,
         queue_limit=settings.dispatch_queue_limit,
+        overtime_s=min(settings.inference_timeout_s, settings.task_hard_limit_s),
     )
 
 

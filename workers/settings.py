@@ -182,7 +182,23 @@ class OcrSettings(FolderSettings):
     )
 
 
-class WorkerSettings(OcrSettings):
+class HeartbeatSettings(FolderSettings):
+    """Where a process says that it lives, and for how long that is believed."""
+
+    heartbeat_file: AbsolutePath | None = Field(
+        default=None,
+        description="where `worker` and `reconcile` say that they live; none: a file of its own "
+        "for each in `heartbeats` in the home",
+    )
+    heartbeat_limit_s: float = Field(
+        default=120,
+        gt=0,
+        description="age from which `pagefleet alive` calls a heartbeat dead; a silent broker "
+        "holds a worker up for a minute",
+    )
+
+
+class WorkerSettings(OcrSettings, HeartbeatSettings):
     """What a worker, the sweep and the API's dispatch need."""
 
     database_url: DatabaseUrl = Field(
@@ -241,7 +257,9 @@ class WorkerSettings(OcrSettings):
         description="for how long a worker owns a chunk without saying that it lives",
     )
     max_attempts: int = Field(
-        default=4, ge=1, description="tries of a document's step or a chunk before it has failed"
+        default=4,
+        ge=1,
+        description="tries of a document's step, a chunk, and then each of its pages alone",
     )
     dispatch_grace_s: float = Field(
         default=30, gt=0, description="after which work whose message is not taken up is sent again"
@@ -263,6 +281,18 @@ class WorkerSettings(OcrSettings):
     )
     sweep_limit: int = Field(
         default=1_000, ge=1, description="most rows of one kind that one round gives up"
+    )
+    slot_host_memory_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="resident memory of a slot and its render child above which both are replaced "
+        "after the task; 0: no limit",
+    )
+    stall_timeout_s: float = Field(
+        default=120,
+        gt=0,
+        description="after which a worker that has room and takes nothing from a queue that is "
+        "not empty ends itself",
     )
     soft_shutdown_s: float = Field(
         default=60,

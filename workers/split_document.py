@@ -6,9 +6,9 @@ from uuid import UUID
 
 import structlog
 
-from db import documents, outbox
+from db import documents, known_outcome, outbox
 from db.documents import DocumentClaim, PlannedChunk
-from db.engine import Transaction
+from db.engine import Session, Transaction
 from db.ids import new_id
 from db.states import Priority
 from workers import claimed_work, dispatch, queue_room
@@ -55,14 +55,12 @@ def split_document(
         page_count = renderer.open(path).page_count
         chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
-            with transaction() as session:
-                documents.start_recognizing(
-                    session,
-                    claim,
-                    page_count=page_count,
-                    chunks=chunks,
-                    chord_grace_s=rules.dispatch_grace_s if by_chord else None,
-                )
+            _start_recognizing(
+                claim,
+                chunks,
+                transaction=transaction,
+                chord_grace_s=rules.dispatch_grace_s if by_chord else None,
+            )
             log.info("document split", pages=page_count, chunks=len(chunks), by_chord=by_chord)
             # Committed first: a message must not overtake the row it speaks of. Dying here loses
             # the messages, and the sweep sends what is not claimed within the grace.
@@ -80,20 +78,51 @@ def plan_chunks(page_count: int, *, chunk_pages: int) -> list[PlannedChunk]:
 
 
 def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Source | None:
-    with transaction() as session:
-        claim = documents.claim_split(
+    source = claimed_work.take(
+        lambda session: documents.claim_split(
             session,
             document_id,
             worker=rules.worker,
             lease_s=rules.lease_s,
             max_attempts=rules.max_attempts,
-        )
-        if claim is None:
-            log.info("split skipped", document_id=str(document_id))
-            return None
-        structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=claim.attempt)
-        document = documents.get(session, document_id)
-        return _Source(claim, document.sha256, Priority(document.priority))
+        ),
+        documents,
+        read=_read_source,
+        transaction=transaction,
+        rules=rules,
+    )
+    if source is None:
+        log.info("split skipped", document_id=str(document_id))
+        return None
+    structlog.contextvars.bind_contextvars(
+        document_id=str(document_id), attempt=source.claim.attempt
+    )
+    return source
+
+
+def _read_source(session: Session, claim: DocumentClaim) -> _Source:
+    document = documents.get(session, claim.document_id)
+    return _Source(claim, document.sha256, Priority(document.priority))
+
+
+def _start_recognizing(
+    claim: DocumentClaim,
+    chunks: Sequence[PlannedChunk],
+    *,
+    transaction: Transaction,
+    chord_grace_s: float | None,
+) -> None:
+    known_outcome.commit(
+        transaction,
+        lambda session: documents.start_recognizing(
+            session,
+            claim,
+            page_count=chunks[-1].page_stop,
+            chunks=chunks,
+            chord_grace_s=chord_grace_s,
+        ),
+        stands=lambda session, _: documents.is_split(session, claim, chunks),
+    )
 
 
 def _send(

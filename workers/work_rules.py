@@ -1,5 +1,6 @@
 """The numbers that all use cases share: leases, attempts, delays."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -14,6 +15,7 @@ class WorkRules:
         retry_delay_s: how long a row that was put back rests.
         dispatch_grace_s: how long the sweep leaves a sent message alone.
         queue_limit: most messages that wait in a queue.
+        overtime_s: the shortest time after which a process is ended for what it works on.
     """
 
     worker: str
@@ -22,3 +24,4 @@ class WorkRules:
     retry_delay_s: float
     dispatch_grace_s: float
     queue_limit: int
+    overtime_s: float = math.inf

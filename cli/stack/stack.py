@@ -31,6 +31,9 @@ _KEY_TIMEOUT_S = 60.0
 _PORT_TRIES = 3
 # A person who pressed Ctrl-C waits that long; what is not done goes back to the queue.
 _WORKER_SHUTDOWN_S = 10
+# What a worker takes at most after that, whatever hangs, and some more.
+_END_MARGIN_S = 20
+_HEARTBEAT_FILE = "PAGEFLEET_HEARTBEAT_FILE"
 _SOURCES = Path(__file__).absolute().parent.parent.parent
 
 
@@ -63,7 +66,8 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
             name servers.
     """
     environment = {
-        **inherited,
+        # One file for all programs would be nobody's.
+        **{name: value for name, value in inherited.items() if name != _HEARTBEAT_FILE},
         **state.environment(),
         "PAGEFLEET_HOME": str(home),
         "PAGEFLEET_API_HOST": LOOPBACK,
@@ -89,7 +93,7 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
             folder=_SOURCES,
             ready_url=ready_url,
             authorization=authorization,
-            grace_s=_WORKER_SHUTDOWN_S + 5,
+            grace_s=_WORKER_SHUTDOWN_S + _END_MARGIN_S,
         )
 
     return StackPlan(

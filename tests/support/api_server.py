@@ -24,7 +24,7 @@ from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
 from tests.support.services import S3Bucket
 
-_START_LIMIT_S = 30.0
+_START_LIMIT_S = 90.0
 _ROOT = Path(__file__).parents[2]
 
 

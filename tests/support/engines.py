@@ -1,6 +1,7 @@
 """Engines that need no models: they read every page at once, or fail in one way each."""
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -50,6 +51,31 @@ class FailingEngine:
             yield number_page(page) if isinstance(page, PageImage) else page
 
 
+class ProcessDeathError(BaseException):
+    """Ends whatever runs, as the death of the process does: nothing can be recorded any more."""
+
+
+class PoisonedEngine:
+    """Does something bad at one page of a document, and reads all others."""
+
+    model_version = "numbering@11111111"
+
+    def __init__(self, page_index: int, do_harm: Callable[[PageImage], None]) -> None:
+        self._page_index = page_index
+        self._do_harm = do_harm
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in pages:
+            if not isinstance(page, PageImage):
+                yield page
+                continue
+            if page.page_index == self._page_index:
+                self._do_harm(page)
+            yield number_page(page)
+
+
 def number_page(page: PageImage) -> PageResult:
     """Return a result with one line that names the page."""
     text = f"page {page.page_index + 1}"
@@ -67,3 +93,21 @@ def number_page(page: PageImage) -> PageResult:
         lines=(line,),
         blocks=(Block((0,)),),
     )
+
+
+class SlowEngine(NumberingEngine):
+    """Reads a page in ``page_s`` seconds; ``pages_read`` counts, ``is_reading`` is set by then."""
+
+    def __init__(self, *, page_s: float) -> None:
+        self._page_s = page_s
+        self.pages_read = 0
+        self.is_reading = threading.Event()
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in super().read_pages(pages):
+            self.is_reading.set()
+            threading.Event().wait(self._page_s)
+            self.pages_read += 1
+            yield page

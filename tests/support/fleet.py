@@ -73,14 +73,30 @@ class Fleet:
         self.wait_for_api()
 
     def wait_for_api(self) -> None:
+        """Return once the API takes connections."""
         wait_for("the API", self._api_answers, timeout_s=READY_TIMEOUT_S)
 
     def ended(self) -> list[str]:
         """Return the names of the processes that ended by themselves."""
         return [name for name, process in self._processes.items() if process.poll() is not None]
 
+    def is_running(self, name: str) -> bool:
+        """Say whether a process was started and neither ended nor was asked to end."""
+        process = self._processes.get(name)
+        return process is not None and process.poll() is None
+
     def pid(self, name: str) -> int:
         return self._processes[name].pid
+
+    def wait_for_end(self, name: str, *, timeout_s: float) -> int:
+        """Return the exit status of a process that ends by itself.
+
+        Raises:
+            subprocess.TimeoutExpired: it does not.
+        """
+        status = self._processes[name].wait(timeout_s)
+        del self._processes[name]
+        return status
 
     def kill_group(self, name: str) -> None:
         """Kill a process and all its children at once, as a lost machine would."""
@@ -125,13 +141,20 @@ class Fleet:
         """Wait for documents and return their results, without what differs between two runs."""
         for document_id in ids.values():
             self.wait_until_final(document_id, timeout_s=timeout_s)
-        return {name: _without_run(self.result(document_id)) for name, document_id in ids.items()}
+        return {name: without_run(self.result(document_id)) for name, document_id in ids.items()}
 
-    def terminate(self, name: str) -> int:
-        """Ask a process to end, as an orchestrator does, and return its exit status."""
-        process = self._processes.pop(name)
+    def terminate(self, name: str, *, grace_s: float = _STOP_TIMEOUT_S) -> int:
+        """Ask a process to end, as an orchestrator does, and return its exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after its grace, which an orchestrator ends
+                by SIGKILL.
+        """
+        process = self._processes[name]
         process.terminate()
-        return process.wait(_STOP_TIMEOUT_S)
+        status = process.wait(grace_s)
+        del self._processes[name]
+        return status
 
     def document(self, document_id: UUID) -> dict[str, Any]:
         with self.client as client:
@@ -166,6 +189,10 @@ class Fleet:
 
         return wait_for("a claimed chunk", look, timeout_s=READY_TIMEOUT_S)
 
+    def is_refused(self) -> bool:
+        """Tell whether no API accepts connections."""
+        return self._api_answers() is None
+
     def _api_answers(self) -> bool | None:
         address = urlsplit(self.api_url)
         with socket.socket() as probe:
@@ -173,7 +200,8 @@ class Fleet:
             return probe.connect_ex((address.hostname, address.port)) == 0 or None
 
 
-def _without_run(result: dict[str, Any]) -> dict[str, Any]:
+def without_run(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result without what differs between two runs."""
     for part in [result["usage"], *result["pages"]]:
         part.pop("seconds", None)
     del result["document_id"]

@@ -80,10 +80,10 @@ class Pipeline:
             rules=self.rules,
         )
 
-    def assemble(self, document_id: UUID) -> str:
+    def assemble(self, document_id: UUID, generation: int | None = None) -> str:
         return assemble_document(
             document_id,
-            1,
+            generation or self.document(document_id).generation,
             transaction=self.database.transaction,
             store=self.store,
             rules=self.rules,

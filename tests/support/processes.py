@@ -74,8 +74,8 @@ def stopped(pid: int | None) -> Iterator[None]:
 
 
 def pool_children(worker_pid: int) -> list[int]:
-    """Return the processes in which a Celery worker runs its tasks, and that run."""
-    return _children_of(worker_pid, with_arguments="--billiard-fork")
+    """Return the processes of the slots of a worker, those that are only starting included."""
+    return _children_of(worker_pid, with_arguments="billiard.spawn")
 
 
 def _children_of(pid: int, *, with_arguments: str = "") -> list[int]:

@@ -1,6 +1,6 @@
 """Stores that fail in one way each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from storage.errors import StorageUnavailableError
@@ -21,3 +21,17 @@ class RefusingObjectStore(InMemoryObjectStore):
             raise StorageUnavailableError(key)
         with super().writer(key, media_type=media_type) as written:
             yield written
+
+
+class StoreWithACallback(InMemoryObjectStore):
+    """Says when an object is complete, so that a test can do something just then."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        super().__init__()
+        self._then = then
+
+    @contextmanager
+    def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:
+        with super().writer(key, media_type=media_type) as writer:
+            yield writer
+        self._then()

@@ -81,6 +81,7 @@ class PageResult:
         route_reason: why on that route.
         engine: runtime that recognized it, None where nothing was recognized.
         precision: of that runtime's arithmetic.
+        warnings: what a reader should know of it; none where all went as it should.
     """
 
     page_index: int
@@ -98,6 +99,7 @@ class PageResult:
     route_reason: RouteReason = "mode"
     engine: str | None = None
     precision: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_truncated(self) -> bool:
@@ -138,6 +140,8 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "crops_found": outcome.crops_found,
         "crops_kept": outcome.crops_kept,
         "truncated": outcome.is_truncated,
+        # Left out where there is none, so that such pages are the bytes that they always were.
+        **({"warnings": list(outcome.warnings)} if outcome.warnings else {}),
         "mean_confidence": None if confidence is None else round(confidence, _PROBABILITY_DIGITS),
         "seconds": {
             "render": round(outcome.seconds.render, _SECONDS_DIGITS),

@@ -9,11 +9,12 @@ from celery import signals
 
 from workers.observability import bind_tasks, configure_logging, worker_says
 from workers.runtime import start_slot
-from workers.settings import OcrSettings, read_settings
+from workers.settings import OcrSettings, WorkerSettings, read_settings
+from workers.tasks import slot_memory, worker_life
+from workers.tasks.failed_starts import EXIT_NOT_STARTED, FailedStarts
 
 log = structlog.get_logger(__name__)
 
-EXIT_NOT_STARTED = 78  # EX_CONFIG
 _PAUSE_BEFORE_NEXT_START_S = 5
 
 
@@ -26,6 +27,7 @@ def connect() -> None:
     signals.celeryd_after_setup.connect(_let_pool_wait_for_logging, weak=False)
     signals.worker_process_init.connect(_start_slot, weak=False)
     bind_tasks()
+    worker_life.add_to_workers()
 
 
 def _configure_logging(**_: object) -> None:
@@ -45,14 +47,19 @@ def _let_pool_wait_for_logging(**_: object) -> None:
 
 def _start_slot(**_: object) -> None:
     _configure_logging()
+    slot = getattr(current_process(), "index", 0)
+    failed_starts = FailedStarts(worker_life.heartbeat_file(read_settings(WorkerSettings)))
     try:
-        start_slot(getattr(current_process(), "index", 0))
+        runtime = start_slot(slot)
     except Exception:
         # Celery would log this and go on, and every message that such a child got would fail
         # and be gone. The pool starts another child, after a pause that spares the machine.
         log.critical("slot did not start", exc_info=True)
         threading.Event().wait(_PAUSE_BEFORE_NEXT_START_S)
+        failed_starts.add(slot)
         os._exit(EXIT_NOT_STARTED)
+    failed_starts.clear(slot)
+    slot_memory.measure_with(lambda: runtime.renderer.child_pid)
 
 
 connect()

@@ -154,3 +154,28 @@ def test_a_batch_at_fault_is_refused(api: RunningApi, body: str, status: int) ->
 
     assert response.status_code == status
     assert response.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_batch_is_cancelled_and_again_with_the_same_answer(api: RunningApi) -> None:
+    batch = create(api.client).json()
+    document = submit(api.client, batch["id"]).json()
+
+    first, again = (api.client.post(f"/v1/batches/{batch['id']}/cancel") for _ in range(2))
+
+    assert (first.status_code, first.json()["state"]) == (200, "cancelled")
+    assert first.json()["documents"]["cancelled"] == 1
+    assert again.json() == first.json()
+    assert api.client.get(document["links"]["self"]).json()["state"] == "cancelled"
+    refused = submit(api.client, batch["id"])
+    assert (refused.status_code, refused.json()["code"]) == (409, "batch_closed")
+
+
+def test_the_batch_of_another_tenant_is_not_cancelled(
+    api: RunningApi, stranger: httpx.Client
+) -> None:
+    batch = create(api.client).json()
+
+    answer = stranger.post(f"/v1/batches/{batch['id']}/cancel")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert api.client.get(batch["links"]["self"]).json()["state"] == "open"

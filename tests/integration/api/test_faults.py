@@ -1,19 +1,20 @@
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
+import pytest
 import structlog
 
+from db import cancelling
 from db.engine import Database, Session, Transaction
-from db.errors import DatabaseUnavailableError
+from db.errors import DatabaseUnavailableError, OutcomeUnknownError
 from db.models import Document
 from db.states import Priority
 from storage import keys
 from storage.errors import StorageUnavailableError
-from storage.memory import InMemoryObjectStore
 from storage.object_store import ObjectStore, ObjectWriter
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
@@ -25,7 +26,10 @@ from tests.support.api_server import (
     open_store,
     wait_until,
 )
+from tests.support.backlog import add_batch
+from tests.support.commit_proxy import commit_proxy
 from tests.support.services import S3Bucket, s3_client
+from tests.support.stores import StoreWithACallback
 from workers.dispatch import DispatchError
 
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 37_000  # more than one part of an S3 upload
@@ -52,20 +56,6 @@ class StoreThatFailsAt:
         if self._left_bytes < 0:
             raise StorageUnavailableError("away")
         self._writer.write(part)
-
-
-class StoreWithACallback(InMemoryObjectStore):
-    """Says when an object is complete, so that a test can do something just then."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        super().__init__()
-        self._then = then
-
-    @contextmanager
-    def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:
-        with super().writer(key, media_type=media_type) as writer:
-            yield writer
-        self._then()
 
 
 class DatabaseThatLeaves:
@@ -100,9 +90,9 @@ class DatabaseThatLosesACommit:
             loses = not self._is_lost and any(isinstance(row, Document) for row in rows)
             self._is_lost = self._is_lost or loses
             if loses and not self._is_committed:
-                raise DatabaseUnavailableError("lost before COMMIT")
+                raise OutcomeUnknownError("lost before COMMIT")
         if loses:
-            raise DatabaseUnavailableError("lost after COMMIT")
+            raise OutcomeUnknownError("lost after COMMIT")
 
 
 def start_upload(api: RunningApi) -> socket.socket:
@@ -247,3 +237,48 @@ def test_the_bytes_of_a_row_that_may_stand_are_kept(
     assert response.status_code == 503
     assert len(keys_in(store)) == 1
     assert api.dispatch.sent == []
+
+
+def test_a_batch_that_is_cancelled_while_a_document_arrives_leaves_nothing_of_it(
+    serve: Serve, database: Database
+) -> None:
+    with database.transaction() as session:
+        batch_id = add_batch(session, tenant="archive")
+
+    def cancel() -> None:
+        with database.transaction() as session:
+            cancelling.start_batch(session, batch_id, tenant="archive")
+
+    store = StoreWithACallback(then=cancel)
+
+    with serve(store=store) as api:
+        response = api.client.post(
+            "/v1/documents", files={"file": ("a.pdf", PDF)}, data={"batch_id": str(batch_id)}
+        )
+
+    assert (response.status_code, response.json()["code"]) == (409, "batch_closed")
+    assert keys_in(store) == []
+    assert documents_in(database) == []
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+def test_an_answer_is_true_when_the_line_to_the_database_is_cut_in_the_commit(
+    serve: Serve,
+    store: S3ObjectStore,
+    database: Database,
+    database_url: str,
+    *,
+    takes_effect: bool,
+) -> None:
+    with commit_proxy(database_url) as line:
+        cut_off = Database(line.url)
+        with serve(transaction=cut_off.transaction) as api:
+            line.lose_commit(of="INSERT INTO documents", takes_effect=takes_effect)
+            response = submit(api.client)
+        cut_off.dispose()
+
+    assert line.lost == 1
+    assert response.status_code == (202 if takes_effect else 503)
+    assert len(documents_in(database)) == int(takes_effect)
+    assert len(keys_in(store)) == 1
+    assert len(api.dispatch.sent) == int(takes_effect)

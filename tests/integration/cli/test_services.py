@@ -12,8 +12,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.api_server import free_port, wait_until
+from db import deleting
+from db.engine import Database
+from db.states import DocumentState
+from storage import keys
+from tests.support.api_server import documents_in, free_port, keys_in, open_store, wait_until
 from tests.support.commands import ROOT
+from tests.support.rows import TENANT, add_document
 from tests.support.services import S3Bucket
 
 PASSWORD = "blotting-paper"  # noqa: S105 - guards a server of a test
@@ -126,6 +131,35 @@ def test_reconcile_sweeps_until_sigterm(environment: dict[str, str]) -> None:
         ended = reconcile.stop()
 
     assert ended == 0, reconcile.lines
+
+
+def test_what_a_killed_reconcile_had_begun_to_delete_is_deleted_by_the_next(
+    environment: dict[str, str], database_url: str, s3_bucket: S3Bucket
+) -> None:
+    database = Database(database_url)
+    store = open_store(s3_bucket)
+    for _ in range(40):
+        with database.transaction() as session:
+            document_id = add_document(session, state=DocumentState.SUCCEEDED)
+            for key in (keys.source_key(document_id), keys.result_key(document_id, 1)):
+                store.put(key, b"x", media_type="text/plain")
+            # No worker is at it that could still write.
+            deleting.mark(session, document_id, tenant=TENANT, writers_s=0)
+    environment = {**environment, "PAGEFLEET_DISPATCH_GRACE_S": "1"}
+    environment["PAGEFLEET_SWEEP_INTERVAL_S"] = "0.5"
+
+    with running(environment, "reconcile") as killed:
+        killed.wait_for("document deleted")
+        killed.process.kill()
+        killed.process.wait()
+    with running(environment, "reconcile") as reconcile:
+        wait_until(lambda: not documents_in(database), what="the rows to go")
+        ended = reconcile.stop()
+
+    assert ended == 0
+    assert keys_in(store) == []
+    store.close()
+    database.dispose()
 
 
 def test_doctor_asks_every_server_for_an_answer(environment: dict[str, str]) -> None:

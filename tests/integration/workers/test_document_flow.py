@@ -157,32 +157,6 @@ def test_an_assembly_waits_for_a_store_that_is_away(
     assert state == DocumentState.SUCCEEDED
 
 
-def test_a_chunk_that_fails_in_the_runtime_is_tried_again_and_then_given_up(
-    pipeline: Pipeline,
-) -> None:
-    document_id = pipeline.accept(FIVE_PAGES)
-    pipeline.split(document_id)
-    first, *others = pipeline.chunk_ids(document_id)
-    pipeline.engine = FailingEngine(InferenceError("x"), after_pages=1)
-    for _ in range(pipeline.rules.max_attempts):
-        with pytest.raises(InferenceError):
-            pipeline.recognize(first)
-    pipeline.engine = NumberingEngine()
-    for chunk_id in others:
-        pipeline.recognize(chunk_id)
-    pipeline.expire_leases()
-
-    recovered = pipeline.sweep()
-    state = pipeline.assemble(document_id)
-
-    assert recovered.given_up == 1
-    assert state == DocumentState.PARTLY_SUCCEEDED
-    assert [row.error_code for row in pipeline.pages(document_id)] == [
-        *["worker_lost"] * 2,
-        *[None] * 3,
-    ]
-
-
 def test_a_page_of_a_lost_chunk_is_in_the_result_with_its_error(pipeline: Pipeline) -> None:
     document_id = pipeline.accept(tiff_of(3))
     pipeline.split(document_id)

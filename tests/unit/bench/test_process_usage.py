@@ -1,7 +1,8 @@
+import os
 import subprocess
 import sys
 
-from bench.process_usage import resident_bytes, usage_of_tree
+from bench.process_usage import children_of, resident_bytes, usage_of_tree
 
 BUSY_CHILD = """
 import subprocess, sys
@@ -39,3 +40,16 @@ def test_a_process_that_is_gone_used_nothing() -> None:
 
     assert usage_of_tree(process.pid).process_count == 0
     assert resident_bytes(process.pid) == 0
+
+
+def test_a_child_is_known_until_it_ends() -> None:
+    waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    process = subprocess.Popen(waits, stdin=subprocess.PIPE)  # noqa: S603 - our own program
+
+    (mark,) = (child for child in children_of(os.getpid()) if child.pid == process.pid)
+    was_alive = mark.is_alive()
+    process.communicate(b"")
+
+    assert "stdin.read" in mark.command
+    assert was_alive
+    assert not mark.is_alive()

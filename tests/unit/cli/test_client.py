@@ -66,6 +66,23 @@ def test_a_file_is_sent_with_its_batch_before_its_bytes(tmp_path: Path) -> None:
     assert bodies[0].index(str(BATCH_ID).encode()) < bodies[0].index(b"%PDF-1.7")
 
 
+def test_a_file_can_be_sent_again_under_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(b"%PDF-1.7")
+    seen: list[tuple[str, bytes]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.headers["Idempotency-Key"], request.read()))
+        return httpx.Response(202, json=document_view())
+
+    make_client(answer).submit(file, priority="bulk", idempotency_key="storm-1")
+
+    ((key, body),) = seen
+    assert key == "storm-1"
+    assert b'name="priority"\r\n\r\nbulk' in body
+    assert b"batch_id" not in body
+
+
 def test_a_listing_is_followed_to_its_end() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         is_second = request.url.params.get("cursor") == "next"

@@ -46,3 +46,7 @@ def test_attempts_count_from_one(attempt: int) -> None:
 def test_generations_count_from_one(generation: int) -> None:
     with pytest.raises(ValueError, match="from 1"):
         keys.result_key(DOCUMENT, generation)
+
+
+def test_the_text_of_a_result_lies_beside_it() -> None:
+    assert keys.text_key_of(keys.result_key(DOCUMENT, 3)) == keys.result_text_key(DOCUMENT, 3)

@@ -1,0 +1,179 @@
+"""``pagefleet cancel``, ``retry`` and ``delete``: documents by their ids, or those of a batch."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from cli.client import ApiClient, DocumentStatus
+from cli.console import notices, output, print_json_line
+from cli.document_list import document_line, record
+from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
+from cli.secret_options import read_secret
+from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, parse_id
+
+IdArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID…]", help="Ids of documents.", show_default=False)
+]
+BatchOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Those of this batch instead of single ones.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a document.")]
+FailedOption = Annotated[
+    bool,
+    typer.Option("--failed", help="Of the batch, only those that failed in part or whole."),
+]
+
+_FAILED_STATES = ("failed", "partly_succeeded")
+
+# What is done to a document; it returns where the document stands then, or None.
+_Action = Callable[[UUID], DocumentStatus | None]
+
+
+def cancel(
+    ids: IdArguments = None,
+    *,
+    batch: BatchOption = None,
+    as_json: JsonOption = False,
+    api_url: ApiUrlOption = None,
+    api_key: ApiKeyOption = None,
+    api_key_file: ApiKeyFileOption = None,
+) -> None:
+    """End documents that are not final; what was read of them is kept for a retry.
+
+    With --batch the batch takes no further documents.
+    """
+    batch_id, document_ids = _chosen(ids, batch)
+    with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if batch_id is None:
+            _do("cancelled", iter(document_ids), client.cancel_document, as_json=as_json)
+            return
+        status = client.cancel_batch(batch_id)
+        if as_json:
+            print_json_line(record(status))
+        else:
+            left = status.documents - status.documents_final
+            output().print(f"{status.name}: cancelled; {left:,} documents are ending", markup=False)
+
+
+def retry(
+    ids: IdArguments = None,
+    *,
+    batch: BatchOption = None,
+    failed: FailedOption = False,
+    as_json: JsonOption = False,
+    api_url: ApiUrlOption = None,
+    api_key: ApiKeyOption = None,
+    api_key_file: ApiKeyFileOption = None,
+) -> None:
+    """Read again what was not read of documents that failed, in part or whole, or were cancelled.
+
+    Pages that were read are kept, and so is an earlier result until the new one is there.
+    """
+    batch_id, document_ids = _chosen(ids, batch, failed=failed)
+    states = _FAILED_STATES if failed else (*_FAILED_STATES, "cancelled")
+    with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if batch_id is not None:
+            document_ids = list(_ids_of(client, batch_id, states))
+        _do("sent again", iter(document_ids), client.retry_document, as_json=as_json)
+
+
+def delete(
+    ids: IdArguments = None,
+    *,
+    batch: BatchOption = None,
+    failed: FailedOption = False,
+    is_sure: Annotated[bool, typer.Option("--yes", help="With --batch: do not ask.")] = False,
+    as_json: JsonOption = False,
+    api_url: ApiUrlOption = None,
+    api_key: ApiKeyOption = None,
+    api_key_file: ApiKeyFileOption = None,
+) -> None:
+    """Delete documents with their files and results, for good, whatever state they are in."""
+    batch_id, document_ids = _chosen(ids, batch, failed=failed)
+    with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if batch_id is not None:
+            states = _FAILED_STATES if failed else (None,)
+            document_ids = list(_ids_of(client, batch_id, states))
+            if not is_sure:
+                typer.confirm(
+                    f"Delete {len(document_ids):,} documents for good?", abort=True, err=True
+                )
+        _do("deleted", iter(document_ids), client.delete_document, as_json=as_json)
+
+
+def _chosen(
+    ids: list[str] | None, batch: str | None, *, failed: bool = False
+) -> tuple[UUID | None, list[UUID]]:
+    """Return the batch, or the documents, that the command line names.
+
+    Raises:
+        CommandError: it names neither, or both, or what is no id.
+    """
+    if bool(ids) == (batch is not None):
+        raise CommandError(
+            "either ids of documents or --batch ID says which are meant",
+            "`pagefleet status` lists documents, and `pagefleet status --batch ID` a batch's.",
+            exit_code=EXIT_USAGE,
+        )
+    if failed and batch is None:
+        raise CommandError(
+            "--failed chooses among the documents of a batch",
+            "Add --batch ID, or leave it out.",
+            exit_code=EXIT_USAGE,
+        )
+    return None if batch is None else parse_id(batch), [parse_id(each) for each in ids or []]
+
+
+def _ids_of(client: ApiClient, batch_id: UUID, states: tuple[str | None, ...]) -> Iterator[UUID]:
+    """Yield documents of a batch; to be read to the end before one of them changes its state."""
+    client.batch(batch_id)  # an unknown batch is an error, and no empty list
+    for state in states:
+        for document in client.documents(batch_id=batch_id, state=state):
+            yield document.id
+
+
+def _do(done: str, document_ids: Iterator[UUID], act: _Action, *, as_json: bool) -> None:
+    """Do something to each document, and go on where one is refused.
+
+    Raises:
+        ApiError: the API does not answer.
+        Exit: some were refused; which and why was shown.
+    """
+    counts = {True: 0, False: 0}
+    for document_id in document_ids:
+        error = None
+        status = None
+        try:
+            status = act(document_id)
+        except ApiError as refused:
+            if refused.status is None:
+                raise
+            error = refused
+        counts[error is None] += 1
+        _show(document_id, status, error, done=done, as_json=as_json)
+    if not as_json:
+        output().print(f"{counts[True]:,} documents {done}", markup=False)
+    if counts[False]:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _show(
+    document_id: UUID,
+    status: DocumentStatus | None,
+    error: ApiError | None,
+    *,
+    done: str,
+    as_json: bool,
+) -> None:
+    if as_json:
+        known = {"id": str(document_id)} if status is None else record(status)
+        code = None if error is None else error.code
+        print_json_line({**known, "done": error is None, "refused": code})
+    elif error is not None:
+        notices().print(f"{document_id}: {error.message}", markup=False)
+    elif status is None:
+        output().print(f"{done}  {document_id}", markup=False)
+    else:
+        output().print(document_line(status), markup=False)

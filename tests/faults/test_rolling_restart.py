@@ -1,0 +1,99 @@
+"""A deployment that replaces every process, one after the other, while a batch is being read."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+
+from cli.samples import Sample
+from tests.support.fleet import POLL_S, Fleet, wait_for
+
+TIMEOUT_S = 400
+GRACE_S = 60
+BATCH = ["letters.pdf", "scanned-letters.pdf"]
+PAUSE_S = 20
+PROCESSES = {
+    "api": ("api",),
+    "assembler": ("worker", "--queues", "split,assemble", "--slots", "1"),
+    "recognizer": ("worker", "--queues", "recognize", "--slots", "2"),
+    "reconciler": ("reconcile",),
+}
+
+pytestmark = pytest.mark.timeout(1_500)
+
+
+@dataclass
+class Sender:
+    """Sends the batch again and again; while nobody listens it tries once more.
+
+    Attributes:
+        accepted: file name and document of each upload that was answered.
+        failures: whatever else came of an upload; there should be none.
+    """
+
+    fleet: Fleet
+    paths: list[Path]
+    accepted: list[tuple[str, UUID]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def send_until(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            for path in self.paths:
+                self._send(path)
+            stop.wait(PAUSE_S)
+
+    def _send(self, path: Path) -> None:
+        try:
+            self.accepted.append((path.name, self.fleet.submit(path)))
+        except httpx.ConnectError:
+            threading.Event().wait(POLL_S)
+        except (httpx.HTTPError, AssertionError) as error:
+            self.failures.append(repr(error))
+
+
+@contextmanager
+def sending(sender: Sender) -> Iterator[None]:
+    """Send in the background until the block ends."""
+    stop = threading.Event()
+    thread = threading.Thread(target=sender.send_until, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_rolling_restart_costs_no_document_and_changes_no_result(
+    fleet: Fleet, samples: dict[str, Sample]
+) -> None:
+    paths = [samples[name].path for name in BATCH]
+    undisturbed = fleet.results(fleet.submit_all(paths), timeout_s=TIMEOUT_S)
+    sender = Sender(fleet, paths)
+
+    with sending(sender):
+        for name, arguments in PROCESSES.items():
+            fleet.wait_for_claim()
+            fleet.terminate(name, grace_s=GRACE_S)
+            fleet.start(name, *arguments)
+            wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=TIMEOUT_S)
+
+    assert sender.failures == []
+    assert len(sender.accepted) >= len(PROCESSES)
+    for name, document_id in sender.accepted:
+        assert fleet.results({name: document_id}, timeout_s=TIMEOUT_S) == {name: undisturbed[name]}
+    assert ends_of_documents(fleet) == [("succeeded", 1)] * (len(sender.accepted) + len(paths))
+
+
+def ends_of_documents(fleet: Fleet) -> list[tuple[str, int]]:
+    """Return state and number of results of every document that the fleet has."""
+    with fleet.database.transaction() as session:
+        rows = session.connection().exec_driver_sql(
+            "SELECT state, (result_key IS NOT NULL)::int FROM documents"
+        )
+        return [(state, results) for state, results in rows]

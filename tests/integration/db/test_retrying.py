@@ -1,0 +1,212 @@
+"""Retrying against everybody else who changes the same rows."""
+
+import threading
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from db import cancelling, chunks, documents, pages, retrying
+from db.chunks import ChunkClaim, PageRecord
+from db.engine import Database, Session
+from db.errors import RowNotFoundError, StaleStateError
+from db.retrying import Retry, plan_chunks
+from db.states import ChunkState, DocumentState, PageState
+from tests.support.rows import TENANT, add_document, add_recognizing_document, claim_split
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+def claim(session: Session, chunk_id: UUID) -> ChunkClaim:
+    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=60, max_attempts=4)
+    assert found is not None
+    return found
+
+
+def publish(session: Session, held: ChunkClaim, key: str) -> bool:
+    return chunks.publish(
+        session,
+        held,
+        result_key=key,
+        pages=[
+            PageRecord(index, PageState.OK, {}) for index in range(held.page_start, held.page_stop)
+        ],
+        assemble_after_s=5,
+    )
+
+
+def retry(database: Database, document_id: UUID) -> Retry:
+    with database.transaction() as session:
+        return retrying.retry(session, document_id, tenant=TENANT)
+
+
+def cancel(database: Database, document_id: UUID) -> None:
+    with database.transaction() as session:
+        cancelling.cancel(session, document_id, tenant=TENANT)
+
+
+@given(
+    not_read=st.sets(st.integers(0, 200)).map(sorted),
+    chunk_pages=st.integers(1, 16),
+)
+def test_chunks_of_a_retry_cover_what_was_not_read_and_nothing_else(
+    not_read: list[int], chunk_pages: int
+) -> None:
+    planned = plan_chunks(not_read, chunk_pages=chunk_pages)
+
+    covered = [index for chunk in planned for index in range(chunk.page_start, chunk.page_stop)]
+    assert covered == not_read
+    assert max((len(range(c.page_start, c.page_stop)) for c in planned), default=1) <= chunk_pages
+
+
+def test_neighbouring_pages_are_read_together() -> None:
+    planned = plan_chunks([1, 2, 3, 5, 8, 9], chunk_pages=2)
+
+    assert [(c.page_start, c.page_stop) for c in planned] == [(1, 3), (3, 4), (5, 6), (8, 10)]
+
+
+def test_a_document_that_failed_in_its_split_is_queued_again(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        documents.fail(session, claim_split(session, document_id), code="damaged", detail="x")
+
+    outcome = retry(database, document_id)
+
+    with database.transaction() as session:
+        document = documents.get(session, document_id)
+    with database.transaction() as session:
+        held = claim_split(session, document_id)
+    assert outcome is Retry.STARTED
+    assert (document.state, document.generation) == (DocumentState.QUEUED, 2)
+    assert (document.error_code, document.finished_at) == (None, None)
+    assert document.attempt - document.excused == 0
+    assert document.dispatch_after is not None
+    assert held.generation == 2
+
+
+def test_a_cancelled_document_goes_on_with_the_pages_that_were_not_read(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session, page_count=6)
+        publish(session, claim(session, planned[1].id), "first")
+    cancel(database, document_id)
+
+    retry(database, document_id)
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+        new = [c for c in chunks.list_of_document(session, document_id) if c.generation == 2]
+    assert [(row.state, row.result_key, row.generation) for row in rows] == [
+        *[(PageState.QUEUED, None, 2)] * 2,
+        *[(PageState.OK, "first", 1)] * 2,
+        *[(PageState.QUEUED, None, 2)] * 2,
+    ]
+    assert [(c.page_start, c.page_stop, c.state) for c in new] == [
+        (0, 2, ChunkState.QUEUED),
+        (4, 6, ChunkState.QUEUED),
+    ]
+    assert all(chunk.dispatch_after is not None for chunk in new)
+
+
+def test_a_document_whose_assembly_alone_failed_is_assembled_again(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session, page_count=1)
+        publish(session, claim(session, planned[0].id), "first")
+    cancel(database, document_id)
+
+    retry(database, document_id)
+
+    with database.transaction() as session:
+        stale = documents.claim_assembly(
+            session, document_id, generation=1, worker="a", lease_s=9, max_attempts=4
+        )
+        due = documents.get(session, document_id).dispatch_after
+        held = documents.claim_assembly(
+            session, document_id, generation=2, worker="a", lease_s=9, max_attempts=4
+        )
+    assert (stale, due is not None) == (None, True)
+    assert held is not None
+
+
+def test_a_late_worker_of_the_earlier_generation_publishes_nothing(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(session, page_count=2)
+        zombie = claim(session, planned[0].id)
+    cancel(database, document_id)
+    retry(database, document_id)
+    with database.transaction() as session:
+        old = chunks.claim(session, planned[0].id, worker="a", lease_s=9, max_attempts=4)
+        (new,) = (c for c in chunks.list_of_document(session, document_id) if c.generation == 2)
+        publish(session, claim(session, new.id), "second")
+
+    with database.transaction() as session, pytest.raises(StaleStateError):
+        publish(session, zombie, "first")
+
+    with database.transaction() as session:
+        rows = pages.list_of_document(session, document_id)
+    assert old is None
+    assert {row.result_key for row in rows} == {"second"}
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (DocumentState.SUCCEEDED, Retry.NOTHING_TO_RETRY),
+        (DocumentState.QUEUED, Retry.STILL_OPEN),
+        (DocumentState.ASSEMBLING, Retry.STILL_OPEN),
+    ],
+)
+def test_what_has_nothing_to_retry_is_not_changed(
+    database: Database, state: DocumentState, outcome: Retry
+) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, state=state)
+
+    found = retry(database, document_id)
+
+    with database.transaction() as session:
+        document = documents.get(session, document_id)
+    assert (found, document.state, document.generation) == (outcome, state, 1)
+
+
+def test_another_tenants_document_is_not_there(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, state=DocumentState.CANCELLED)
+
+    with database.transaction() as session, pytest.raises(RowNotFoundError):
+        retrying.retry(session, document_id, tenant="stranger")
+
+
+@pytest.mark.parametrize("_round", range(5))
+def test_of_two_retries_at_once_one_starts(database: Database, _round: int) -> None:
+    with database.transaction() as session:
+        document_id, _ = add_recognizing_document(session, page_count=3)
+    cancel(database, document_id)
+    together = threading.Barrier(2)
+    outcomes = []
+
+    def ask() -> None:
+        with database.transaction() as session:
+            session.connection()
+            together.wait(timeout=10)
+            outcomes.append(retrying.retry(session, document_id, tenant=TENANT))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with database.transaction() as session:
+        generation = documents.get(session, document_id).generation
+        new = [c for c in chunks.list_of_document(session, document_id) if c.generation > 1]
+    assert sorted(outcomes) == [Retry.STARTED, Retry.STILL_OPEN]
+    assert (generation, len(new)) == (2, 2)
