@@ -91,14 +91,12 @@ def test_a_message_that_is_delivered_again_while_its_task_runs_does_nothing_twic
 ) -> None:
     skipped_before = log_of(bench).count("chunk skipped")
 
-    with held_chunk(bench) as (ids, _):
-        time.sleep(1.5)
+    def is_skipped() -> bool | None:
         deliver_again(fault_valkey.url())
-        wait_for(
-            "the second delivery",
-            lambda: log_of(bench).count("chunk skipped") > skipped_before or None,
-            timeout_s=TIMEOUT_S,
-        )
+        return log_of(bench).count("chunk skipped") > skipped_before or None
+
+    with held_chunk(bench) as (ids, _):
+        wait_for("the second delivery", is_skipped, timeout_s=TIMEOUT_S)
 
     bench.check(ids)
 
