@@ -11,11 +11,11 @@ from bench.errors import BenchError
 from bench.machine import describe_machine
 from db import admission, batches, chunks, documents, outbox, usage
 from db.chunks import PageRecord
-from db.documents import PlannedChunk
 from db.engine import Database, Session
 from db.ids import new_id
 from db.models import Batch, Document
 from db.outbox import Turns, Work
+from db.planned_chunks import plan_chunks
 from db.states import DocumentState, PageState, Priority
 from workers.ocr.options import OcrOptions
 
@@ -140,11 +140,7 @@ class _Life:
     def _split(self, document_id: UUID) -> None:
         with self._database.transaction() as session:
             claim = _given(documents.claim_split(session, document_id, **_CLAIM))
-        starts = range(0, self._page_count, _CHUNK_PAGES)
-        planned = [
-            PlannedChunk(new_id(), start, min(start + _CHUNK_PAGES, self._page_count))
-            for start in starts
-        ]
+        planned = plan_chunks(range(self._page_count), chunk_pages=_CHUNK_PAGES)
         with self._database.transaction() as session:
             documents.start_recognizing(
                 session,

@@ -4,10 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from db import documents
-from db.documents import DocumentClaim, PlannedChunk
+from db.documents import DocumentClaim
 from db.engine import Session
 from db.ids import new_id
 from db.models import Document
+from db.planned_chunks import PlannedChunk, plan_chunks
 from workers.ocr.options import OcrOptions
 
 TENANT = "archive"
@@ -61,10 +62,7 @@ def add_recognizing_document(
     ``chord_grace_s=None``: they are due at once and belong to no chord.
     """
     document_id = add_document(session, **values)
-    chunks = [
-        PlannedChunk(new_id(), start, min(start + chunk_pages, page_count))
-        for start in range(0, page_count, chunk_pages)
-    ]
+    chunks = plan_chunks(range(page_count), chunk_pages=chunk_pages)
     documents.start_recognizing(
         session,
         claim_split(session, document_id),

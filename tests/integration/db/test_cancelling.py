@@ -10,6 +10,7 @@ from db import cancelling, chunks, documents, pages
 from db.chunks import ChunkClaim, PageRecord
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
+from db.planned_chunks import PlannedChunk
 from db.states import ChunkState, DocumentState, PageState
 from tests.support.rows import (
     TENANT,
@@ -241,7 +242,7 @@ def test_no_chunk_is_open_after_a_split_and_a_cancel_at_once(
         held = claim_split(session, document_id)
 
     def split(session: Session) -> None:
-        plan = [documents.PlannedChunk(document_id, 0, 1)]
+        plan = [PlannedChunk(document_id, 0, 1)]
         documents.start_recognizing(session, held, page_count=1, chunks=plan, chord_grace_s=None)
 
     both_at_once(

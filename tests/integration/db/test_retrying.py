@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from db import cancelling, chunks, documents, pages, retrying
 from db.chunks import ChunkClaim, PageRecord
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
-from db.retrying import Retry, plan_chunks
+from db.retrying import Retry
 from db.states import ChunkState, DocumentState, PageState
 from tests.support.rows import TENANT, add_document, add_recognizing_document, claim_split
 
@@ -50,26 +48,6 @@ def retry(database: Database, document_id: UUID) -> Retry:
 def cancel(database: Database, document_id: UUID) -> None:
     with database.transaction() as session:
         cancelling.cancel(session, document_id, tenant=TENANT)
-
-
-@given(
-    not_read=st.sets(st.integers(0, 200)).map(sorted),
-    chunk_pages=st.integers(1, 16),
-)
-def test_chunks_of_a_retry_cover_what_was_not_read_and_nothing_else(
-    not_read: list[int], chunk_pages: int
-) -> None:
-    planned = plan_chunks(not_read, chunk_pages=chunk_pages)
-
-    covered = [index for chunk in planned for index in range(chunk.page_start, chunk.page_stop)]
-    assert covered == not_read
-    assert max((len(range(c.page_start, c.page_stop)) for c in planned), default=1) <= chunk_pages
-
-
-def test_neighbouring_pages_are_read_together() -> None:
-    planned = plan_chunks([1, 2, 3, 5, 8, 9], chunk_pages=2)
-
-    assert [(c.page_start, c.page_stop) for c in planned] == [(1, 3), (3, 4), (5, 6), (8, 10)]
 
 
 def test_a_document_that_failed_in_its_split_is_queued_again(database: Database) -> None:
