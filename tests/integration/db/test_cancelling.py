@@ -1,13 +1,12 @@
 """Cancelling against everybody else who changes the same rows."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 
 from db import cancelling, chunks, documents, pages
-from db.chunks import ChunkClaim, PageRecord
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
 from db.planned_chunks import PlannedChunk
@@ -16,33 +15,10 @@ from tests.support.rows import (
     TENANT,
     add_document,
     add_recognizing_document,
+    claim_chunk,
     claim_split,
+    publish_chunk,
 )
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID) -> ChunkClaim:
-    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=60, max_attempts=4)
-    assert found is not None
-    return found
-
-
-def publish(session: Session, held: ChunkClaim) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key="r",
-        pages=[
-            PageRecord(index, PageState.OK, {}) for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
 
 
 def cancel(database: Database, document_id: UUID) -> DocumentState:
@@ -93,8 +69,8 @@ def test_a_split_that_was_cancelled_writes_no_rows(database: Database) -> None:
 def test_open_chunks_are_cancelled_and_what_was_read_is_kept(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=6)
-        publish(session, claim(session, planned[0].id))
-        held = claim(session, planned[1].id)
+        publish_chunk(session, claim_chunk(session, planned[0].id))
+        held = claim_chunk(session, planned[1].id)
 
     cancel(database, document_id)
 
@@ -116,7 +92,7 @@ def test_open_chunks_are_cancelled_and_what_was_read_is_kept(database: Database)
 def test_an_assembly_that_was_cancelled_publishes_nothing(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        publish(session, claim(session, planned[0].id))
+        publish_chunk(session, claim_chunk(session, planned[0].id))
         held = documents.claim_assembly(
             session, document_id, generation=1, worker="a", lease_s=60, max_attempts=4
         )
@@ -199,12 +175,12 @@ def test_the_last_chunk_and_a_cancel_leave_a_cancelled_document(
 ) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        held = claim(session, planned[0].id)
+        held = claim_chunk(session, planned[0].id)
 
     _, published = both_at_once(
         database,
         lambda session: cancelling.cancel(session, document_id, tenant=TENANT),
-        lambda session: publish(session, held),
+        lambda session: publish_chunk(session, held),
     )
 
     with database.transaction() as session:

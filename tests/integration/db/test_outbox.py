@@ -1,7 +1,3 @@
-from collections.abc import Iterator
-
-import pytest
-
 from db import chunks, documents, outbox
 from db.engine import Database, Session
 from db.outbox import DueWork, Turns, Work
@@ -12,13 +8,6 @@ from tests.support.rows import (
     add_recognizing_document,
     claim_split,
 )
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
 
 
 def take(session: Session, work: Work, *, room: int = 10, backoff_s: float = 30) -> list[DueWork]:

@@ -1,43 +1,23 @@
 """Retrying against everybody else who changes the same rows."""
 
 import threading
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
 from db import cancelling, chunks, documents, pages, retrying
-from db.chunks import ChunkClaim, PageRecord
-from db.engine import Database, Session
+from db.engine import Database
 from db.errors import RowNotFoundError, StaleStateError
 from db.retrying import Retry
 from db.states import ChunkState, DocumentState, PageState
-from tests.support.rows import TENANT, add_document, add_recognizing_document, claim_split
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID) -> ChunkClaim:
-    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=60, max_attempts=4)
-    assert found is not None
-    return found
-
-
-def publish(session: Session, held: ChunkClaim, key: str) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key=key,
-        pages=[
-            PageRecord(index, PageState.OK, {}) for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
+from tests.support.rows import (
+    TENANT,
+    add_document,
+    add_recognizing_document,
+    claim_chunk,
+    claim_split,
+    publish_chunk,
+)
 
 
 def retry(database: Database, document_id: UUID) -> Retry:
@@ -74,7 +54,7 @@ def test_a_cancelled_document_goes_on_with_the_pages_that_were_not_read(
 ) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=6)
-        publish(session, claim(session, planned[1].id), "first")
+        publish_chunk(session, claim_chunk(session, planned[1].id), result_key="first")
     cancel(database, document_id)
 
     retry(database, document_id)
@@ -97,7 +77,7 @@ def test_a_cancelled_document_goes_on_with_the_pages_that_were_not_read(
 def test_a_document_whose_assembly_alone_failed_is_assembled_again(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        publish(session, claim(session, planned[0].id), "first")
+        publish_chunk(session, claim_chunk(session, planned[0].id), result_key="first")
     cancel(database, document_id)
 
     retry(database, document_id)
@@ -117,16 +97,16 @@ def test_a_document_whose_assembly_alone_failed_is_assembled_again(database: Dat
 def test_a_late_worker_of_the_earlier_generation_publishes_nothing(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=2)
-        zombie = claim(session, planned[0].id)
+        zombie = claim_chunk(session, planned[0].id)
     cancel(database, document_id)
     retry(database, document_id)
     with database.transaction() as session:
         old = chunks.claim(session, planned[0].id, worker="a", lease_s=9, max_attempts=4)
         (new,) = (c for c in chunks.list_of_document(session, document_id) if c.generation == 2)
-        publish(session, claim(session, new.id), "second")
+        publish_chunk(session, claim_chunk(session, new.id), result_key="second")
 
     with database.transaction() as session, pytest.raises(StaleStateError):
-        publish(session, zombie, "first")
+        publish_chunk(session, zombie, result_key="first")
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)
