@@ -17,6 +17,7 @@ from db.models import Batch, Document
 from db.outbox import Turns, Work
 from db.planned_chunks import plan_chunks
 from db.states import DocumentState, PageState, Priority
+from storage import keys
 from workers.ocr.options import OcrOptions
 
 Claim = TypeVar("Claim")
@@ -157,7 +158,7 @@ class _Life:
             chunks.publish(
                 session,
                 claim,
-                result_key=f"documents/{claim.document_id}/chunks/{chunk_id}/1/pages.json.gz",
+                result_key=keys.chunk_pages_key(claim.document_id, chunk_id, 1),
                 pages=[_record(index) for index in range(claim.page_start, claim.page_stop)],
                 assemble_after_s=_ENDLESS_S,
             )
@@ -170,7 +171,7 @@ class _Life:
                 session,
                 claim,
                 state=DocumentState.SUCCEEDED,
-                result_key=f"documents/{document_id}/results/1/result.json",
+                result_key=keys.result_key(document_id, 1),
                 result_size_bytes=100_000,
                 values={"pages_ok": self._page_count, "model_version": "ppocrv6-small@3d98a01baf"},
             )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from db.engine import Database
@@ -84,15 +83,9 @@ class FaultBench:
         finally:
             self.slow_start.unlink()
 
-    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Return what the database says."""
-        with self.fleet.database.transaction() as session:
-            found = session.connection().exec_driver_sql(query, parameters).all()
-        return [tuple(row) for row in found]
-
     def holders(self) -> list[int]:
         """Return the pool children that hold a document or chunk right now."""
-        rows = self.rows(
+        rows = self.fleet.rows(
             "SELECT worker FROM chunks WHERE state = 'running'"
             " UNION SELECT worker FROM documents WHERE state IN ('splitting', 'assembling')"
         )
@@ -115,7 +108,7 @@ class FaultBench:
     def check(self, ids: dict[str, UUID], *, timeout_s: float = TIMEOUT_S) -> None:
         """See ``tests.support.fault_checks``."""
         self.check_many_killed(ids, timeout_s=timeout_s)
-        spent = self.rows(
+        spent = self.fleet.rows(
             "SELECT max(attempt - excused) FROM chunks WHERE document_id = ANY(%s)"
             " UNION ALL SELECT max(attempt - excused) FROM documents WHERE id = ANY(%s)",
             *[list(ids.values())] * 2,

@@ -176,16 +176,18 @@ class Fleet:
             result: dict[str, Any] = client.get(f"/v1/documents/{document_id}/result").json()
         return result
 
+    def rows(self, query: str, *parameters: object, **named: object) -> list[tuple[Any, ...]]:
+        """Return what the database says; placeholders are ``%s`` or ``%(name)s``."""
+        with self.database.transaction() as session:
+            found = session.connection().exec_driver_sql(query, named or parameters).all()
+        return [tuple(row) for row in found]
+
     def wait_for_claim(self) -> int:
         """Return the process id of a pool child that holds a chunk right now."""
 
         def look() -> int | None:
-            with self.database.transaction() as session:
-                row = session.connection().exec_driver_sql(
-                    "SELECT worker FROM chunks WHERE state = 'running' LIMIT 1"
-                )
-                worker = row.scalar()
-            return int(worker.rpartition(":")[2]) if worker else None
+            workers = self.rows("SELECT worker FROM chunks WHERE state = 'running' LIMIT 1")
+            return int(workers[0][0].rpartition(":")[2]) if workers else None
 
         return wait_for("a claimed chunk", look, timeout_s=READY_TIMEOUT_S)
 

@@ -8,7 +8,7 @@ import pytest
 
 from storage import keys
 from tests.support.fault_bench import RECOGNIZERS, SETTINGS, TIMEOUT_S, FaultBench
-from tests.support.fault_checks import check_finished_once
+from tests.support.fault_checks import check_ended_once
 from tests.support.fleet import wait_for
 from tests.support.processes import stopped
 
@@ -25,7 +25,7 @@ def state_of(bench: FaultBench, document_id: UUID) -> str:
 def attempts_at_chunks(bench: FaultBench, document_id: UUID) -> list[int]:
     return [
         int(attempt)
-        for (attempt,) in bench.rows(
+        for (attempt,) in bench.fleet.rows(
             "SELECT attempt FROM chunks WHERE document_id = %s", document_id
         )
     ]
@@ -56,10 +56,10 @@ def test_a_source_that_is_gone_fails_its_document_at_once(bench: FaultBench) -> 
     view = bench.fleet.wait_until_final(document_id, timeout_s=TIMEOUT_S)
 
     assert view["state"] == "failed"
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT attempt, excused, error_code FROM documents WHERE id = %s", document_id
     ) == [(1, 0, "internal")]
-    check_finished_once(bench.fleet, ids)
+    check_ended_once(bench.fleet.database, ids.values())
 
 
 def test_a_source_that_goes_after_the_split_fails_its_document_at_once(bench: FaultBench) -> None:
@@ -78,10 +78,10 @@ def test_a_source_that_goes_after_the_split_fails_its_document_at_once(bench: Fa
     view = bench.fleet.wait_until_final(document_id, timeout_s=TIMEOUT_S)
 
     assert view["state"] == "failed"
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT attempt, state, error_code FROM chunks WHERE document_id = %s", document_id
     ) == [(1, "failed", "internal")]
-    check_finished_once(bench.fleet, ids)
+    check_ended_once(bench.fleet.database, ids.values())
 
 
 def test_pages_that_are_gone_fail_their_document_at_once(bench: FaultBench) -> None:
@@ -89,14 +89,16 @@ def test_pages_that_are_gone_fail_their_document_at_once(bench: FaultBench) -> N
         ids = bench.submit_one()
         (document_id,) = ids.values()
         wait_for("the assembly", lambda: bench.storage.arrived or None, timeout_s=TIMEOUT_S)
-        ((key,),) = bench.rows("SELECT result_key FROM chunks WHERE document_id = %s", document_id)
+        ((key,),) = bench.fleet.rows(
+            "SELECT result_key FROM chunks WHERE document_id = %s", document_id
+        )
         bench.delete(key)
 
     view = bench.fleet.wait_until_final(document_id, timeout_s=TIMEOUT_S)
 
     assert view["state"] == "failed"
     # One attempt at the split, one at the assembly.
-    assert bench.rows("SELECT attempt, error_code FROM documents WHERE id = %s", document_id) == [
-        (2, "internal")
-    ]
-    check_finished_once(bench.fleet, ids)
+    assert bench.fleet.rows(
+        "SELECT attempt, error_code FROM documents WHERE id = %s", document_id
+    ) == [(2, "internal")]
+    check_ended_once(bench.fleet.database, ids.values())

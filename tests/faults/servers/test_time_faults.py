@@ -59,7 +59,7 @@ def row_locked(postgres: Postgres, document_id: UUID) -> Iterator[None]:
 def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool | None]:
     """Return what looks whether another child has claimed the chunk, and runs."""
     return lambda: (
-        bench.rows(
+        bench.fleet.rows(
             "SELECT attempt FROM chunks WHERE state = 'running' AND document_id = ANY(%s)",
             list(ids.values()),
         )
@@ -69,7 +69,7 @@ def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool
 
 
 def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool | None]:
-    return lambda: bench.rows(LOCK_WAITERS)[0][0] >= count or None
+    return lambda: bench.fleet.rows(LOCK_WAITERS)[0][0] >= count or None
 
 
 def pids_of_children(bench: FaultBench) -> list[int]:
@@ -117,7 +117,7 @@ def test_a_child_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on
     )
 
     bench.check(ids)
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT attempt FROM chunks WHERE document_id = ANY(%s)", list(ids.values())
     ) == [(2,)]
 
@@ -172,7 +172,7 @@ def test_fifty_killed_children_cost_no_document(bench: FaultBench) -> None:
     bench.check_many_killed(ids)
     bench.check_many_killed(late_ids)
     # Some that were hit held a chunk.
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT max(attempt) > 1 FROM chunks WHERE document_id = ANY(%s)",
         [*ids.values(), *late_ids.values()],
     ) == [(True,)]
