@@ -8,8 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
+from bench.faults.kill_points import HOOK_FOLDER
+from bench.faults.s3_proxy import S3Proxy, Weather
 from db.engine import Database
 from tests.support.fault_checks import (
     check_nothing_lost_or_done_twice,
@@ -19,8 +22,6 @@ from tests.support.fault_checks import (
 from tests.support.fleet import Fleet, fleet_environment, make_key
 from tests.support.models import require_bundle
 from tests.support.postgres_faults import HeldPostgres
-from tests.support.processes import ROOT
-from tests.support.s3_faults import FaultyS3, faulty_s3
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, prose_page, write_lines
 from workers.settings import WorkerSettings, models_dir
@@ -61,7 +62,7 @@ class FaultBench:
     """
 
     fleet: Fleet
-    storage: FaultyS3
+    storage: S3Proxy
     bucket: S3Bucket
     slow_start: Path
     paths: Sequence[Path]
@@ -100,7 +101,7 @@ class FaultBench:
     @contextmanager
     def batch_under_way(self) -> Iterator[dict[str, UUID]]:
         """Submit all documents and hold their work up; yields while the first chunk is held."""
-        with self.storage.slow(STORAGE_DELAY_S):
+        with self.storage.during(Weather("slow", delay_s=STORAGE_DELAY_S)):
             ids = self.submit()
             self.fleet.wait_for_claim()
             yield ids
@@ -131,40 +132,42 @@ def fault_bench(
     log_moves(database)
     HeldPostgres(database_url).install()
     slow_start = home / "slow-start"
-    with faulty_s3(bucket.endpoint_url) as storage:
-        fleet = Fleet(
-            environment={
-                **fleet_environment(
-                    database_url=database_url,
-                    redis_url=redis_url,
-                    bucket=replace(bucket, endpoint_url=storage.endpoint_url),
-                    home=home,
-                    models_dir=models_dir(),
-                ),
-                **SETTINGS,
-                "PYTHONPATH": str(ROOT / "bench" / "faults" / "hook"),
-                "FAULT_HOOKS": "slow_start",
-                "SLOW_START_FILE": str(slow_start),
-            },
-            logs=home,
-            key=make_key(database),
-            database=database,
+    storage = S3Proxy(urlsplit(bucket.endpoint_url).port or 0)
+    storage.start()
+    fleet = Fleet(
+        environment={
+            **fleet_environment(
+                database_url=database_url,
+                redis_url=redis_url,
+                bucket=replace(bucket, endpoint_url=storage.endpoint_url),
+                home=home,
+                models_dir=models_dir(),
+            ),
+            **SETTINGS,
+            "PYTHONPATH": str(HOOK_FOLDER),
+            "FAULT_HOOKS": "slow_start",
+            "SLOW_START_FILE": str(slow_start),
+        },
+        logs=home,
+        key=make_key(database),
+        database=database,
+    )
+    try:
+        _start(fleet)
+        paths = write_batch(home)
+        undisturbed = results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S)
+        yield FaultBench(
+            fleet=fleet,
+            storage=storage,
+            bucket=bucket,
+            slow_start=slow_start,
+            paths=paths,
+            undisturbed=undisturbed,
         )
-        try:
-            _start(fleet)
-            paths = write_batch(home)
-            undisturbed = results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S)
-            yield FaultBench(
-                fleet=fleet,
-                storage=storage,
-                bucket=bucket,
-                slow_start=slow_start,
-                paths=paths,
-                undisturbed=undisturbed,
-            )
-        finally:
-            fleet.stop()
-            database.dispose()
+    finally:
+        fleet.stop()
+        storage.stop()
+        database.dispose()
 
 
 def write_batch(folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from bench.faults.s3_proxy import Weather
 from storage import keys
 from tests.support.fault_bench import RECOGNIZERS, SETTINGS, TIMEOUT_S, FaultBench
 from tests.support.fault_checks import check_ended_once
@@ -15,6 +16,7 @@ from tests.support.processes import stopped
 pytestmark = pytest.mark.timeout(600)
 
 LEASE_S = float(SETTINGS["PAGEFLEET_LEASE_S"])
+SLOW_SOURCE = Weather("slow", delay_s=1.5 * LEASE_S, matching="^GET .*/source$")
 
 
 def state_of(bench: FaultBench, document_id: UUID) -> str:
@@ -32,15 +34,15 @@ def attempts_at_chunks(bench: FaultBench, document_id: UUID) -> list[int]:
 
 
 def test_storage_that_refuses_for_longer_than_a_lease_costs_no_attempt(bench: FaultBench) -> None:
-    with bench.batch_under_way() as ids, bench.storage.refusing():
+    with bench.batch_under_way() as ids, bench.storage.during(Weather("refuse")):
         time.sleep(1.5 * LEASE_S)
 
     bench.check(ids)
-    assert bench.storage.refused > 0
+    assert bench.storage.troubled > 0
 
 
 def test_storage_that_is_slower_than_a_lease_makes_nobody_lose_a_claim(bench: FaultBench) -> None:
-    with bench.storage.slow(1.5 * LEASE_S, r"^GET .*/source$"):
+    with bench.storage.during(SLOW_SOURCE):
         ids = bench.submit_one()
         bench.check(ids)
 
@@ -85,10 +87,10 @@ def test_a_source_that_goes_after_the_split_fails_its_document_at_once(bench: Fa
 
 
 def test_pages_that_are_gone_fail_their_document_at_once(bench: FaultBench) -> None:
-    with bench.storage.slow(TIMEOUT_S, r"^GET .*/chunks/"):
+    with bench.storage.during(Weather("slow", delay_s=TIMEOUT_S, matching="^GET .*/chunks/")):
         ids = bench.submit_one()
         (document_id,) = ids.values()
-        wait_for("the assembly", lambda: bench.storage.arrived or None, timeout_s=TIMEOUT_S)
+        wait_for("the assembly", lambda: bench.storage.troubled or None, timeout_s=TIMEOUT_S)
         ((key,),) = bench.fleet.rows(
             "SELECT result_key FROM chunks WHERE document_id = %s", document_id
         )

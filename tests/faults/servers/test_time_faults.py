@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from bench.faults.s3_proxy import Weather
 from cli.stack.postgres import Postgres
 from cli.stack.valkey import Valkey
 from db.engine import IDLE_TIMEOUT_S
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.timeout(600)
 
 LEASE_S = float(SETTINGS["PAGEFLEET_LEASE_S"])
 KILLS = 50
+# Whoever stores the pages of a chunk waits until the weather changes.
+HELD_UP = Weather("slow", delay_s=TIMEOUT_S, matching="^PUT .*/chunks/")
 # Longer than Celery gives a new pool child by default before it kills it.
 SLOW_START_S = 6.0
 # What waits for a lock on a row, and whose it is.
@@ -42,10 +45,10 @@ LOCK_WAITERS = (
 @contextmanager
 def held_chunk(bench: FaultBench) -> Iterator[tuple[dict[str, UUID], int]]:
     """Hold a document's only chunk up while its pages are stored; yields the child's process."""
-    with bench.storage.slow(TIMEOUT_S, r"^PUT .*/chunks/"):
+    with bench.storage.during(HELD_UP):
         ids = bench.submit_one()
         pid = bench.fleet.wait_for_claim()
-        wait_for("the pages", lambda: bench.storage.arrived or None, timeout_s=TIMEOUT_S)
+        wait_for("the pages", lambda: bench.storage.troubled or None, timeout_s=TIMEOUT_S)
         yield ids, pid
 
 
@@ -126,7 +129,7 @@ def test_a_late_write_that_reaches_the_database_is_refused_there(
     bench: FaultBench, fault_postgres: Postgres
 ) -> None:
     with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
-        bench.storage.delay_s = 0
+        bench.storage.weather = Weather()
         wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
         with stopped(pid):
             wait_for("another child", second_attempt(bench, ids), timeout_s=TIMEOUT_S)
@@ -139,7 +142,7 @@ def test_a_child_that_stops_inside_a_transaction_holds_nobody_up(
 ) -> None:
     with ExitStack() as stop:
         with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
-            bench.storage.delay_s = 0
+            bench.storage.weather = Weather()
             wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
             stop.enter_context(stopped(pid))
         bench.check(ids, timeout_s=IDLE_TIMEOUT_S + TIMEOUT_S)
@@ -149,7 +152,7 @@ def test_a_child_that_stops_inside_a_transaction_holds_nobody_up(
 
 def test_a_whole_worker_that_stops_for_a_while_costs_no_document(bench: FaultBench) -> None:
     with bench.batch_under_way() as ids, stopped(bench.fleet.pid(RECOGNIZERS[0])):
-        bench.storage.delay_s = 0
+        bench.storage.weather = Weather()
         bench.check(ids)
 
     bench.check(ids)
