@@ -162,7 +162,7 @@ def test_a_task_name_that_no_worker_knows_yet_costs_no_document(stage: FaultStag
     stage.send("documents.split_anew", str(document_id), queue="split")
     wait_for(
         "the end of the message",
-        lambda: "documents.split_anew" in stage.log_of_clerks() or None,
+        lambda: "documents.split_anew" in stage.log_of_clerks(),
         timeout_s=30,
     )
     state = stage.state(document_id)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cli.samples import Sample
-from tests.support.fleet import POLL_S, Fleet, wait_for
+from tests.support.fleet import POLL_S, Fleet
 
 TIMEOUT_S = 400
 GRACE_S = 60
@@ -81,7 +81,7 @@ def test_a_rolling_restart_costs_no_document_and_changes_no_result(
             fleet.wait_for_claim()
             fleet.terminate(name, grace_s=GRACE_S)
             fleet.start(name, *arguments)
-            wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=TIMEOUT_S)
+            fleet.wait_for_api()
 
     assert sender.failures == []
     assert len(sender.accepted) >= len(PROCESSES)

@@ -95,7 +95,7 @@ def test_a_stack_that_is_told_to_end_loses_nothing(
     state = serving(home)
     view = final_state(state, document_id)
     os.kill(state.pid, signal.SIGTERM)
-    wait_for("the end of the stack", lambda: are_gone([state.pid]) or None, timeout_s=GRACE_S)
+    wait_for("the end of the stack", lambda: are_gone([state.pid]), timeout_s=GRACE_S)
 
     assert (foreground_status, leftover, again.returncode) == (0, None, 0)
     assert view == "succeeded"

@@ -34,10 +34,10 @@ def start_with_one_slot(fleet: Fleet, **settings: str) -> int:
     log = fleet.logs / "recognizer.log"
     wait_for(
         "a worker",
-        lambda: " ready." in log.read_text("utf-8") or None,
+        lambda: " ready." in log.read_text("utf-8"),
         timeout_s=START_LIMIT_S,
     )
-    wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=START_LIMIT_S)
+    fleet.wait_for_api()
     (child,) = pool_children(fleet.pid("recognizer"))
     return child
 
@@ -164,7 +164,7 @@ def test_a_process_that_hangs_is_not_alive_until_it_goes_on(
     idle_fleet.start("watched", *arguments)
     wait_for(
         "a heartbeat",
-        lambda: alive(idle_fleet, name).returncode == 0 or None,
+        lambda: alive(idle_fleet, name).returncode == 0,
         timeout_s=START_LIMIT_S,
     )
 
@@ -178,7 +178,7 @@ def test_a_process_that_hangs_is_not_alive_until_it_goes_on(
     assert "it hangs or was killed" in hanging.stderr
     wait_for(
         "a heartbeat",
-        lambda: alive(idle_fleet, name, limit_s="20").returncode == 0 or None,
+        lambda: alive(idle_fleet, name, limit_s="20").returncode == 0,
         timeout_s=START_LIMIT_S,
     )
     idle_fleet.terminate("watched")

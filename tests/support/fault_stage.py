@@ -191,26 +191,24 @@ class FaultStage:
         """Wait until a document's state is final; return its id."""
         wait_for(
             f"the end of document {document_id}",
-            lambda: self.state(document_id) in FINAL_DOCUMENT_STATES or None,
+            lambda: self.state(document_id) in FINAL_DOCUMENT_STATES,
             timeout_s=timeout_s,
         )
         return document_id
 
-    def is_waiting_for_a_document(self) -> bool | None:
-        """Say whether a transaction waits for another one's lock of a document; else None."""
-        return (
-            self.value(
-                "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()"
-                " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR UPDATE%%'"
-            )
-            or None
+    def is_waiting_for_a_document(self) -> bool:
+        """Say whether a transaction waits for another one's lock of a document."""
+        is_waiting: bool = self.value(
+            "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()"
+            " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR UPDATE%%'"
         )
+        return is_waiting
 
     def wait_until_idle_but(self, running: int) -> None:
         """Wait until all messages are taken, and all but ``running`` of them acknowledged."""
         wait_for(
             "the end of other messages",
-            lambda: (self._waiting(), self.redis.hlen(_UNACKED)) == (0, running) or None,
+            lambda: (self._waiting(), self.redis.hlen(_UNACKED)) == (0, running),
             timeout_s=END_TIMEOUT_S,
         )
 
@@ -246,7 +244,7 @@ class FaultStage:
         """Require that hints about work that is done are taken and dropped, not left for ever."""
         wait_for(
             "the end of all messages",
-            lambda: self._waiting() == 0 or None,
+            lambda: self._waiting() == 0,
             timeout_s=END_TIMEOUT_S,
         )
 

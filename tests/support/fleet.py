@@ -28,7 +28,7 @@ _STOP_TIMEOUT_S = 60.0
 
 
 def wait_for(what: str, look: Callable[[], T | None], *, timeout_s: float) -> T:
-    """Return what ``look`` finds as soon as it finds something.
+    """Return what ``look`` finds as soon as it finds something: what is true, or not empty.
 
     Raises:
         AssertionError: it found nothing in time.
@@ -36,7 +36,7 @@ def wait_for(what: str, look: Callable[[], T | None], *, timeout_s: float) -> T:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         found = look()
-        if found is not None:
+        if found:
             return found
         time.sleep(POLL_S)
     raise AssertionError(f"waited {timeout_s:g} s in vain for {what}")
@@ -193,13 +193,13 @@ class Fleet:
 
     def is_refused(self) -> bool:
         """Tell whether no API accepts connections."""
-        return self._api_answers() is None
+        return not self._api_answers()
 
-    def _api_answers(self) -> bool | None:
+    def _api_answers(self) -> bool:
         address = urlsplit(self.api_url)
         with socket.socket() as probe:
             probe.settimeout(1)
-            return probe.connect_ex((address.hostname, address.port)) == 0 or None
+            return probe.connect_ex((address.hostname, address.port)) == 0
 
 
 def without_run(result: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def crash(_held: HeldPostgres, server: Postgres) -> None:
 def stop_in_order(server: Postgres) -> None:
     assert server.pid is not None
     os.kill(server.pid, signal.SIGINT)
-    wait_for("the end of the server", server.exit_code, timeout_s=30)
+    wait_for("the end of the server", lambda: server.exit_code() is not None, timeout_s=30)
 
 
 @pytest.fixture

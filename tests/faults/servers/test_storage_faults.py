@@ -72,7 +72,7 @@ def test_a_source_that_goes_after_the_split_fails_its_document_at_once(bench: Fa
         (document_id,) = ids.values()
         wait_for(
             "the split",
-            lambda: state_of(bench, document_id) == "recognizing" or None,
+            lambda: state_of(bench, document_id) == "recognizing",
             timeout_s=TIMEOUT_S,
         )
         bench.delete(keys.source_key(document_id))
@@ -90,7 +90,7 @@ def test_pages_that_are_gone_fail_their_document_at_once(bench: FaultBench) -> N
     with bench.storage.during(Weather("slow", delay_s=TIMEOUT_S, matching="^GET .*/chunks/")):
         ids = bench.submit_one()
         (document_id,) = ids.values()
-        wait_for("the assembly", lambda: bench.storage.troubled or None, timeout_s=TIMEOUT_S)
+        wait_for("the assembly", lambda: bench.storage.troubled, timeout_s=TIMEOUT_S)
         ((key,),) = bench.fleet.rows(
             "SELECT result_key FROM chunks WHERE document_id = %s", document_id
         )

@@ -48,7 +48,7 @@ def held_chunk(bench: FaultBench) -> Iterator[tuple[dict[str, UUID], int]]:
     with bench.storage.during(HELD_UP):
         ids = bench.submit_one()
         pid = bench.fleet.wait_for_claim()
-        wait_for("the pages", lambda: bench.storage.troubled or None, timeout_s=TIMEOUT_S)
+        wait_for("the pages", lambda: bench.storage.troubled, timeout_s=TIMEOUT_S)
         yield ids, pid
 
 
@@ -59,7 +59,7 @@ def row_locked(postgres: Postgres, document_id: UUID) -> Iterator[None]:
         yield
 
 
-def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool | None]:
+def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool]:
     """Return what looks whether another child has claimed the chunk, and runs."""
     return lambda: (
         bench.fleet.rows(
@@ -67,20 +67,19 @@ def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool
             list(ids.values()),
         )
         == [(2,)]
-        or None
     )
 
 
-def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool | None]:
-    return lambda: bench.fleet.rows(LOCK_WAITERS)[0][0] >= count or None
+def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool]:
+    return lambda: bench.fleet.rows(LOCK_WAITERS)[0][0] >= count
 
 
 def pids_of_children(bench: FaultBench) -> list[int]:
     """Return the pool children of all workers as soon as there are any."""
 
-    def look() -> list[int] | None:
+    def look() -> list[int]:
         workers = [bench.fleet.pid(name) for name in (*RECOGNIZERS, ASSEMBLER)]
-        return [child for worker in workers for child in pool_children(worker)] or None
+        return [child for worker in workers for child in pool_children(worker)]
 
     return wait_for("pool children", look, timeout_s=TIMEOUT_S)
 
@@ -94,9 +93,9 @@ def test_a_message_that_is_delivered_again_while_its_task_runs_does_nothing_twic
 ) -> None:
     skipped_before = log_of(bench).count("chunk skipped")
 
-    def is_skipped() -> bool | None:
+    def is_skipped() -> bool:
         deliver_again(fault_valkey.url())
-        return log_of(bench).count("chunk skipped") > skipped_before or None
+        return log_of(bench).count("chunk skipped") > skipped_before
 
     with held_chunk(bench) as (ids, _):
         wait_for("the second delivery", is_skipped, timeout_s=TIMEOUT_S)
@@ -115,7 +114,7 @@ def test_a_child_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on
         bench.check(ids)
     wait_for(
         "the end of the late attempt",
-        lambda: log_of(bench).count("work ended early") > ended_before or None,
+        lambda: log_of(bench).count("work ended early") > ended_before,
         timeout_s=TIMEOUT_S,
     )
 
@@ -183,13 +182,13 @@ def test_fifty_killed_children_cost_no_document(bench: FaultBench) -> None:
 
 def test_a_replacement_child_that_starts_slowly_is_left_to_start(bench: FaultBench) -> None:
     slow, other = (bench.fleet.pid(name) for name in RECOGNIZERS)
-    (child,) = wait_for("a child", lambda: pool_children(slow) or None, timeout_s=TIMEOUT_S)
+    (child,) = wait_for("a child", lambda: pool_children(slow), timeout_s=TIMEOUT_S)
 
     with bench.slow_starts(SLOW_START_S):
         os.kill(child, signal.SIGKILL)
         (replacement,) = wait_for(
             "its replacement",
-            lambda: set(pool_children(slow)) - {child} or None,
+            lambda: set(pool_children(slow)) - {child},
             timeout_s=TIMEOUT_S,
         )
         with stopped(other):
