@@ -5,7 +5,7 @@ slow: work then lasts long enough to be disturbed and still needs hardly any pro
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,18 +13,16 @@ from uuid import UUID
 
 from bench.faults.kill_points import HOOK_FOLDER
 from bench.faults.s3_proxy import S3Proxy, Weather
-from db.engine import Database
 from tests.support.fault_checks import (
     check_nothing_lost_or_done_twice,
     log_moves,
     results_as_bytes,
 )
-from tests.support.fleet import Fleet, fleet_environment, make_key
-from tests.support.models import require_bundle
+from tests.support.fleet import Fleet, lent_fleet
 from tests.support.postgres_faults import HeldPostgres
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, prose_page, write_lines
-from workers.settings import WorkerSettings, models_dir
+from workers.settings import WorkerSettings
 
 TIMEOUT_S = 120
 # Of each request to the storage while a batch is disturbed.
@@ -127,47 +125,37 @@ def fault_bench(
     *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
 ) -> Iterator[FaultBench]:
     """Run a fleet, and one batch through it undisturbed."""
-    require_bundle()
-    database = Database(database_url)
-    log_moves(database)
-    HeldPostgres(database_url).install()
     slow_start = home / "slow-start"
     storage = S3Proxy(urlsplit(bucket.endpoint_url).port or 0)
-    storage.start()
-    fleet = Fleet(
-        environment={
-            **fleet_environment(
+    with ExitStack() as stack:
+        storage.start()
+        stack.callback(storage.stop)
+        fleet = stack.enter_context(
+            lent_fleet(
                 database_url=database_url,
                 redis_url=redis_url,
                 bucket=replace(bucket, endpoint_url=storage.endpoint_url),
                 home=home,
-                models_dir=models_dir(),
-            ),
+            )
+        )
+        log_moves(fleet.database)
+        HeldPostgres(database_url).install()
+        fleet.environment |= {
             **SETTINGS,
             "PYTHONPATH": str(HOOK_FOLDER),
             "FAULT_HOOKS": "slow_start",
             "SLOW_START_FILE": str(slow_start),
-        },
-        logs=home,
-        key=make_key(database),
-        database=database,
-    )
-    try:
+        }
         _start(fleet)
         paths = write_batch(home)
-        undisturbed = results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S)
         yield FaultBench(
             fleet=fleet,
             storage=storage,
             bucket=bucket,
             slow_start=slow_start,
             paths=paths,
-            undisturbed=undisturbed,
+            undisturbed=results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S),
         )
-    finally:
-        fleet.stop()
-        storage.stop()
-        database.dispose()
 
 
 def write_batch(folder: Path) -> list[Path]:

@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,9 @@ import httpx
 
 from db import api_keys
 from db.engine import Database
+from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
+from workers.settings import models_dir
 
 T = TypeVar("T")
 
@@ -210,14 +213,44 @@ def without_run(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def fleet_environment(
-    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path, models_dir: Path
+@contextmanager
+def lent_fleet(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
+) -> Iterator[Fleet]:
+    """Lend processes of every kind on the given servers, none of them started yet."""
+    require_bundle()
+    database = Database(database_url)
+    fleet = Fleet(
+        environment=_environment(
+            database_url=database_url, redis_url=redis_url, bucket=bucket, home=home
+        ),
+        logs=home,
+        key=_make_key(database),
+        database=database,
+    )
+    try:
+        yield fleet
+    finally:
+        fleet.stop()
+        database.dispose()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _environment(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
 ) -> dict[str, str]:
     """Return the variables of a fleet on the given servers, with the delays of a test."""
     return {
         "PATH": os.environ["PATH"],
         "PAGEFLEET_HOME": str(home),
-        "PAGEFLEET_MODELS_DIR": str(models_dir),
+        "PAGEFLEET_MODELS_DIR": str(models_dir()),
         "PAGEFLEET_DATABASE_URL": database_url,
         "PAGEFLEET_REDIS_URL": redis_url,
         **bucket.environment(),
@@ -232,15 +265,6 @@ def fleet_environment(
     }
 
 
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def make_key(database: Database) -> str:
-    """Make an API key for the tests' tenant."""
+def _make_key(database: Database) -> str:
     with database.transaction() as session:
         return api_keys.create(session, tenant=TENANT, name="tests")
