@@ -6,11 +6,10 @@ import signal
 import pytest
 
 from cli.samples import Sample
-from tests.support.fleet import Fleet
+from tests.support.fleet import COMMANDS, Fleet
 
 TIMEOUT_S = 300
 BATCH = ["letters.pdf", "scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff"]
-RECOGNIZER = ("worker", "--queues", "recognize", "--slots", "2")
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -25,7 +24,7 @@ def test_killed_workers_cost_no_page_and_change_no_result(
     os.kill(fleet.wait_for_claim(), signal.SIGKILL)
     fleet.wait_for_claim()
     fleet.kill_group("recognizer")
-    fleet.start("recognizer", *RECOGNIZER)
+    fleet.start("recognizer", *COMMANDS["recognizer"])
     disturbed = fleet.results(ids, timeout_s=TIMEOUT_S)
 
     assert disturbed == undisturbed

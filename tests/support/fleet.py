@@ -27,6 +27,13 @@ T = TypeVar("T")
 POLL_S = 0.1
 READY_TIMEOUT_S = 120.0
 TENANT = "acceptance"
+# What a stack has.
+COMMANDS = {
+    "api": ("api",),
+    "assembler": ("worker", "--queues", "split,assemble", "--slots", "1"),
+    "recognizer": ("worker", "--queues", "recognize", "--slots", "2"),
+    "reconciler": ("reconcile",),
+}
 _STOP_TIMEOUT_S = 60.0
 
 
@@ -68,11 +75,9 @@ class Fleet:
             )
 
     def start_all(self) -> None:
-        """Start what a stack has, and wait until the API answers."""
-        self.start("api", "api")
-        self.start("recognizer", "worker", "--queues", "recognize", "--slots", "2")
-        self.start("assembler", "worker", "--queues", "split,assemble", "--slots", "1")
-        self.start("reconciler", "reconcile")
+        """Start one process of each kind, and wait until the API answers."""
+        for name, arguments in COMMANDS.items():
+            self.start(name, *arguments)
         self.wait_for_api()
 
     def wait_for_api(self) -> None:
