@@ -48,7 +48,7 @@ def flower(
 def flower_command(*, host: str, port: int, url_prefix: str = "") -> list[str]:
     """Return the command line of Flower; the password is not on it, where ``ps`` shows it."""
     return [
-        *(sys.executable, "-m", "celery", "-A", "workers.app", "flower"),
+        *(sys.executable, "-m", "cli.flower_process", "-A", "workers.app", "flower"),
         f"--address={host}",
         f"--port={port}",
         *([f"--url_prefix={url_prefix}"] if url_prefix else []),
