@@ -336,13 +336,19 @@ def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> N
     _set_once(session, statement, claim.document_id)
 
 
-def give_up(session: Session, document_id: UUID, *, code: str, detail: str) -> bool:
-    """End a document that no worker could split or assemble; False: somebody is at it after all."""
+def give_up(
+    session: Session, document_id: UUID, *, code: str, detail: str, max_attempts: int
+) -> bool:
+    """End a document that no worker could split or assemble.
+
+    False: somebody is at it after all, or it has got further, or begun anew, since it was found.
+    """
     row = session.execute(
         update(Document)
         .where(
             Document.id == document_id,
             Document.state.in_(sorted(OPEN_DOCUMENT_STATES)),
+            Document.attempt - Document.excused >= max_attempts,
             or_(Document.lease_expires_at.is_(None), _lease_is_over()),
         )
         .values(

@@ -1,9 +1,12 @@
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
 from db import chunks, documents, outbox
+from db.documents import PlannedChunk
 from db.engine import Database, Session
+from db.ids import new_id
 from db.outbox import DueWork, Turns, Work
 from db.states import DocumentState, Priority
 from tests.support.rows import (
@@ -30,6 +33,11 @@ def take(session: Session, work: Work, *, room: int = 10, backoff_s: float = 30)
             session, work, priority, turns=Turns(), room=room, backoff_s=backoff_s
         ).due
     ]
+
+
+def give_up(session: Session, document_id: UUID) -> bool:
+    """Give a document up that may be tried once."""
+    return documents.give_up(session, document_id, code="worker_lost", detail="x", max_attempts=1)
 
 
 def test_a_queued_document_without_a_message_is_due_for_its_split(database: Database) -> None:
@@ -127,7 +135,7 @@ def test_a_document_that_nobody_could_split_is_given_up(database: Database) -> N
         document_id = add_document(session)
         claim_split(session, document_id, lease_s=-1)
 
-        documents.give_up(session, document_id, code="worker_lost", detail="x")
+        give_up(session, document_id)
 
     with database.transaction() as session:
         document = documents.get(session, document_id)
@@ -139,9 +147,24 @@ def test_a_document_that_somebody_works_on_is_not_given_up(database: Database) -
         document_id = add_document(session)
         claim_split(session, document_id)
 
-        was_given_up = documents.give_up(session, document_id, code="worker_lost", detail="x")
+        was_given_up = give_up(session, document_id)
 
     assert not was_given_up
+
+
+def test_a_document_that_was_split_after_all_is_not_given_up(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        slow = claim_split(session, document_id, lease_s=-1)
+        chunk = PlannedChunk(new_id(), 0, 1)
+        documents.start_recognizing(session, slow, page_count=1, chunks=[chunk], chord_grace_s=None)
+
+        # By a sweep that found it before.
+        was_given_up = give_up(session, document_id)
+
+    assert not was_given_up
+    with database.transaction() as session:
+        assert documents.get(session, document_id).state == DocumentState.RECOGNIZING
 
 
 def test_what_could_not_be_sent_is_due_again_without_a_longer_wait(database: Database) -> None:

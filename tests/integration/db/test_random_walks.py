@@ -1,0 +1,305 @@
+"""Long random sequences of everything that anybody does to a document, with workers that come late.
+
+After every step each row that is not final has somebody who will look at it, and nobody looks at
+one that is. What a worker or a sweep took earlier is used at any later time, as by a zombie.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select, text
+
+from db import cancelling, chunks, deleting, documents, outbox, retrying
+from db.chunks import ChunkClaim, PageRecord
+from db.documents import DocumentClaim, PlannedChunk
+from db.engine import Database, Session
+from db.errors import RowNotFoundError, StaleStateError
+from db.ids import new_id
+from db.models import Chunk, Document, Page
+from db.outbox import DueWork, Turns, Work
+from db.states import (
+    FINAL_DOCUMENT_STATES,
+    OPEN_CHUNK_STATES,
+    OPEN_DOCUMENT_STATES,
+    DocumentState,
+    PageState,
+    Priority,
+)
+from tests.support.rows import TENANT, add_document
+
+STEPS = 400
+DOCUMENTS = 2
+MAX_ATTEMPTS = 2
+WORKER = {"worker": "test:1", "lease_s": 60, "max_attempts": MAX_ATTEMPTS}
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+class Walk:
+    """Who does what next, and what they hold; claims are kept long after they were lost."""
+
+    def __init__(self, database: Database, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - repeatable, and no secret
+        self.transaction = database.transaction
+        self.document_claims: list[DocumentClaim] = []
+        self.chunk_claims: list[ChunkClaim] = []
+        self.spent: list[DueWork] = []
+        self.finished: Counter[tuple[UUID, int]] = Counter()
+
+    def step(self) -> str:
+        """Do one thing, and return its name."""
+        act: Callable[[Session], None] = self.random.choice([
+            self.claim_document,
+            self.claim_assembly,
+            *[self.claim_chunk] * 4,
+            self.split,
+            self.split,
+            self.end_document,
+            self.finish,
+            *[self.publish] * 4,
+            self.end_chunk,
+            self.end_chunk,
+            self.expire,
+            self.expire,
+            self.send,
+            self.take_spent,
+            self.end_spent,
+            self.end_spent,
+            self.cancel,
+            self.retry,
+            self.delete,
+        ])
+        try:
+            with self.transaction() as session:
+                if (session.scalar(select(func.count(Document.id))) or 0) < DOCUMENTS:
+                    add_document(session)
+                act(session)
+        except (StaleStateError, RowNotFoundError):
+            pass
+        return act.__name__
+
+    def claim_document(self, session: Session) -> None:
+        claim = documents.claim_split(session, self._any_document(session), **WORKER)
+        self.document_claims += [claim] if claim else []
+
+    def claim_assembly(self, session: Session) -> None:
+        document = session.get_one(Document, self._any_document(session))
+        generation = max(1, document.generation - int(self.random.random() < 0.2))
+        claim = documents.claim_assembly(session, document.id, generation=generation, **WORKER)
+        self.document_claims += [claim] if claim else []
+
+    def claim_chunk(self, session: Session) -> None:
+        found = session.scalars(select(Chunk.id).where(Chunk.state.in_(OPEN_CHUNK_STATES))).all()
+        claim = chunks.claim(session, self.random.choice(found), **WORKER) if found else None
+        self.chunk_claims += [claim] if claim else []
+
+    def split(self, session: Session) -> None:
+        page_count, step = self.random.randint(1, 6), self.random.randint(1, 3)
+        documents.start_recognizing(
+            session,
+            self._any(self.document_claims),
+            page_count=page_count,
+            chunks=[
+                PlannedChunk(new_id(), start, min(start + step, page_count))
+                for start in range(0, page_count, step)
+            ],
+            chord_grace_s=self.random.choice([None, 30]),
+        )
+
+    def end_document(self, session: Session) -> None:
+        claim = self._any(self.document_claims)
+        if self.random.random() < 0.2:
+            documents.fail(session, claim, code="damaged", detail="x")
+        else:
+            excused = self.random.random() < 0.5
+            documents.put_back(session, claim, delay_s=0, is_excused=excused)
+
+    def finish(self, session: Session) -> None:
+        claim = self._any(self.document_claims)
+        states = set(
+            session.scalars(select(Page.state).where(Page.document_id == claim.document_id))
+        )
+        documents.finish(
+            session,
+            claim,
+            state=DocumentState.PARTLY_SUCCEEDED,
+            result_key=f"{claim.generation}/result",
+            result_size_bytes=1,
+            values={},
+        )
+        assert PageState.QUEUED not in states
+        self.finished[claim.document_id, claim.generation] += 1
+
+    def publish(self, session: Session) -> None:
+        claim = self._any(self.chunk_claims)
+        chunks.publish(
+            session,
+            claim,
+            result_key=f"{claim.chunk_id}/{claim.attempt}",
+            pages=[
+                PageRecord(index, self.random.choice([PageState.OK, PageState.FAILED]), {})
+                for index in range(claim.page_start, claim.page_stop)
+            ],
+            assemble_after_s=0,
+        )
+
+    def end_chunk(self, session: Session) -> None:
+        claim = self._any(self.chunk_claims)
+        act = self.random.choice(["fail", "put back", "renew"])
+        if act == "fail":
+            chunks.fail(session, claim, code="internal", detail="x")
+        elif act == "renew":
+            chunks.renew(session, claim, lease_s=60)
+        else:
+            excused = self.random.random() < 0.5
+            chunks.put_back(session, claim, delay_s=0, is_excused=excused)
+
+    def expire(self, session: Session) -> None:
+        """Let time pass: everything that waits is due, and every lease over."""
+        for table in ("documents", "chunks"):
+            session.execute(
+                text(
+                    f"UPDATE {table} SET dispatch_after = now() - interval '1 s',"  # noqa: S608 - two tables
+                    " lease_expires_at = lease_expires_at - interval '1 h'"
+                    " WHERE dispatch_after IS NOT NULL"
+                )
+            )
+
+    def send(self, session: Session) -> None:
+        for work in Work:
+            taken = outbox.take_due(
+                session, work, Priority.INTERACTIVE, turns=Turns(), room=5, backoff_s=30
+            )
+            outbox.put_back_unsent(session, taken.due[2:])
+
+    def take_spent(self, session: Session) -> None:
+        for work in Work:
+            self.spent += outbox.take_spent(
+                session, work, max_attempts=MAX_ATTEMPTS, limit=9, backoff_s=30
+            )
+
+    def end_spent(self, session: Session) -> None:
+        if not self.spent:
+            return
+        work = self.random.choice(self.spent[-6:])
+        if work.work is not Work.RECOGNIZE:
+            documents.give_up(
+                session, work.id, code="worker_lost", detail="x", max_attempts=MAX_ATTEMPTS
+            )
+            return
+        chunk = chunks.lock_spent(session, work.id, max_attempts=MAX_ATTEMPTS)
+        if chunk is None:
+            return
+        if chunk.is_isolated:
+            chunks.give_up(session, chunk.id, code="worker_lost", detail="x")
+        else:
+            chunks.isolate(session, chunk)
+
+    def cancel(self, session: Session) -> None:
+        if self.random.random() < 0.3:
+            cancelling.cancel(session, self._any_document(session), tenant=TENANT)
+
+    def retry(self, session: Session) -> None:
+        retrying.retry(session, self._any_document(session), tenant=TENANT)
+
+    def delete(self, session: Session) -> None:
+        if self.random.random() < 0.1:
+            deleting.mark(session, self._any_document(session), tenant=TENANT, writers_s=60)
+        for deletion in deleting.take(session, limit=5, backoff_s=30):
+            deleting.close(session, deletion)
+
+    def _any_document(self, session: Session) -> UUID:
+        return self.random.choice(session.scalars(select(Document.id)).all())
+
+    def _any(self, claims: list[Any]) -> Any:
+        """Return one of the latest claims, or of all that there ever were.
+
+        Raises:
+            StaleStateError: there is none.
+        """
+        if not claims:
+            raise StaleStateError
+        return self.random.choice(claims[-2:] if self.random.random() < 0.8 else claims)
+
+
+def require_sound_rows(session: Session) -> None:
+    for document in session.scalars(select(Document)):
+        rows = chunks.list_of_document(session, document.id)
+        open_chunks = [row for row in rows if row.state in OPEN_CHUNK_STATES]
+        is_recognizing = document.state == DocumentState.RECOGNIZING
+        assert all(row.dispatch_after for row in open_chunks)
+        assert not any(row.dispatch_after for row in rows if row not in open_chunks)
+        assert all(is_recognizing and row.generation == document.generation for row in open_chunks)
+        if document.state in FINAL_DOCUMENT_STATES:
+            assert document.dispatch_after is None
+            assert document.finished_at is not None
+        elif document.state in OPEN_DOCUMENT_STATES:
+            assert document.finished_at is None
+            assert (document.dispatch_after is None) is bool(open_chunks)
+        else:
+            assert document.dispatch_after is not None
+        if is_recognizing:
+            # A page waits exactly as long as one chunk is about to read it.
+            covered = Counter(
+                index for row in open_chunks for index in range(row.page_start, row.page_stop)
+            )
+            waiting = session.scalars(
+                select(Page.page_index).where(
+                    Page.document_id == document.id, Page.state == PageState.QUEUED
+                )
+            )
+            assert covered == Counter(waiting)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_no_row_is_left_alone(database: Database, seed: int) -> None:
+    walk = Walk(database, seed)
+    done: list[str] = []
+    for _ in range(STEPS):
+        done.append(walk.step())
+        with database.transaction() as session:
+            try:
+                require_sound_rows(session)
+            except AssertionError as error:
+                raise AssertionError(f"after {done[-25:]}") from error
+    assert set(walk.finished.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_documents_end_even_when_every_worker_dies(database: Database, seed: int) -> None:
+    walk = Walk(database, seed)
+    for _ in range(STEPS // 2):
+        walk.step()
+
+    # Each try dies; then comes what ends those that have none left.
+    for _ in range(4 * MAX_ATTEMPTS):
+        with database.transaction() as session:
+            for document in session.scalars(select(Document)).all():
+                documents.claim_split(session, document.id, **WORKER)
+                documents.claim_assembly(
+                    session, document.id, generation=document.generation, **WORKER
+                )
+            for chunk_id in session.scalars(select(Chunk.id)).all():
+                chunks.claim(session, chunk_id, **WORKER)
+            walk.expire(session)
+        with database.transaction() as session:
+            walk.spent = []
+            walk.take_spent(session)
+        for work in walk.spent:
+            walk.spent = [work]
+            with database.transaction() as session:
+                walk.end_spent(session)
+
+    with database.transaction() as session:
+        require_sound_rows(session)
+        states = set(session.scalars(select(Document.state)))
+    assert states <= {*FINAL_DOCUMENT_STATES, DocumentState.DELETING}
