@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 
 from db import cancelling, chunks, deleting, documents, outbox, retrying
 from db.chunks import ChunkClaim, PageRecord
@@ -32,7 +32,7 @@ from db.states import (
 from tests.support.rows import TENANT, add_document
 
 STEPS = 400
-DOCUMENTS = 2
+OPEN_DOCUMENTS = 2
 MAX_ATTEMPTS = 2
 WORKER = {"worker": "test:1", "lease_s": 60, "max_attempts": MAX_ATTEMPTS}
 
@@ -54,33 +54,21 @@ class Walk:
         self.chunk_claims: list[ChunkClaim] = []
         self.spent: list[DueWork] = []
         self.finished: Counter[tuple[UUID, int]] = Counter()
+        self.next: Callable[[Session], None] | None = None
 
     def step(self) -> str:
         """Do one thing, and return its name."""
-        act: Callable[[Session], None] = self.random.choice([
-            self.claim_document,
-            self.claim_assembly,
-            *[self.claim_chunk] * 4,
-            self.split,
-            self.split,
-            self.end_document,
-            self.finish,
-            *[self.publish] * 4,
-            self.end_chunk,
-            self.end_chunk,
-            self.expire,
-            self.expire,
-            self.send,
-            self.take_spent,
-            self.end_spent,
-            self.end_spent,
-            self.cancel,
-            self.retry,
-            self.delete,
+        act = self.next or self.random.choice([
+            *[self.claim_document, self.claim_assembly, self.claim_chunk, self.claim_chunk],
+            *[self.split, self.finish, self.publish, self.end_document, self.end_chunk],
+            *[self.expire, self.expire, self.send, self.take_spent, self.end_spent],
+            *[self.cancel, self.retry, self.delete],
         ])
+        self.next = None
         try:
             with self.transaction() as session:
-                if (session.scalar(select(func.count(Document.id))) or 0) < DOCUMENTS:
+                is_open = Document.state.in_(OPEN_DOCUMENT_STATES)
+                if len(session.scalars(select(Document.id).where(is_open)).all()) < OPEN_DOCUMENTS:
                     add_document(session)
                 act(session)
         except (StaleStateError, RowNotFoundError):
@@ -88,19 +76,29 @@ class Walk:
         return act.__name__
 
     def claim_document(self, session: Session) -> None:
-        claim = documents.claim_split(session, self._any_document(session), **WORKER)
-        self.document_claims += [claim] if claim else []
+        document_id = self._any_document(session, DocumentState.QUEUED, DocumentState.SPLITTING)
+        if claim := documents.claim_split(session, document_id, **WORKER):
+            self.document_claims.append(claim)
+            self._go_on_with(self.split)
 
     def claim_assembly(self, session: Session) -> None:
-        document = session.get_one(Document, self._any_document(session))
-        generation = max(1, document.generation - int(self.random.random() < 0.2))
-        claim = documents.claim_assembly(session, document.id, generation=generation, **WORKER)
-        self.document_claims += [claim] if claim else []
+        document_id = self._any_document(
+            session, DocumentState.RECOGNIZING, DocumentState.ASSEMBLING
+        )
+        generation = session.get_one(Document, document_id).generation
+        if generation > 1 and self.random.random() < 0.2:
+            generation -= 1
+        claim = documents.claim_assembly(session, document_id, generation=generation, **WORKER)
+        if claim:
+            self.document_claims.append(claim)
+            self._go_on_with(self.finish)
 
     def claim_chunk(self, session: Session) -> None:
         found = session.scalars(select(Chunk.id).where(Chunk.state.in_(OPEN_CHUNK_STATES))).all()
         claim = chunks.claim(session, self.random.choice(found), **WORKER) if found else None
-        self.chunk_claims += [claim] if claim else []
+        if claim:
+            self.chunk_claims.append(claim)
+            self._go_on_with(self.publish)
 
     def split(self, session: Session) -> None:
         page_count, step = self.random.randint(1, 6), self.random.randint(1, 3)
@@ -217,18 +215,28 @@ class Walk:
         for deletion in deleting.take(session, limit=5, backoff_s=30):
             deleting.close(session, deletion)
 
-    def _any_document(self, session: Session) -> UUID:
-        return self.random.choice(session.scalars(select(Document.id)).all())
+    def _go_on_with(self, act: Callable[[Session], None]) -> None:
+        """Let the next step be what a healthy worker does next, most of the time."""
+        if self.random.random() < 0.6:
+            self.next = act
+
+    def _any_document(self, session: Session, *states: DocumentState) -> UUID:
+        """Return one of the latest documents, in one of these states if there is one."""
+        newest = session.execute(
+            select(Document.id, Document.state).order_by(Document.id.desc()).limit(5)
+        ).all()
+        found = [row.id for row in newest if row.state in states] or [row.id for row in newest]
+        return self.random.choice(found)
 
     def _any(self, claims: list[Any]) -> Any:
-        """Return one of the latest claims, or of all that there ever were.
+        """Return the latest claim, or one that may be long lost.
 
         Raises:
             StaleStateError: there is none.
         """
         if not claims:
             raise StaleStateError
-        return self.random.choice(claims[-2:] if self.random.random() < 0.8 else claims)
+        return self.random.choice(claims[-1:] if self.random.random() < 0.6 else claims[-8:])
 
 
 def require_sound_rows(session: Session) -> None:
@@ -260,7 +268,7 @@ def require_sound_rows(session: Session) -> None:
             assert covered == Counter(waiting)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens_no_row_is_left_alone(database: Database, seed: int) -> None:
     walk = Walk(database, seed)
     done: list[str] = []
