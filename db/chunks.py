@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, and_, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import StaleStateError
@@ -77,6 +77,9 @@ def claim(
             lease_expires_at=lease_end,
             dispatch_after=lease_end,
             error_code=None,  # who dies without a word leaves none
+            # Messages do arrive: the next wait begins anew. The first try leaves the count, which
+            # says whether a chord is sound.
+            deliveries=case((Chunk.attempt > 0, 0), else_=Chunk.deliveries),
         )
         .returning(
             Chunk.attempt,

@@ -446,6 +446,7 @@ def _claim(
         )
         .values(
             attempt=Document.attempt + 1,
+            deliveries=0,  # messages do arrive: the next wait begins anew
             worker=worker,
             lease_expires_at=lease_end,
             dispatch_after=lease_end,
