@@ -55,6 +55,7 @@ def start_batch(session: Session, batch_id: UUID, *, tenant: str) -> None:
         RowNotFoundError: there is none.
     """
     batches.get(session, batch_id, tenant=tenant)
+    batches.lock_alone(session, batch_id)
     session.execute(
         update(Batch)
         .where(Batch.id == batch_id)
@@ -110,6 +111,7 @@ def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: 
 
 def finish_batch(session: Session, batch_id: UUID) -> bool:
     """Note that no document of a cancelled batch is open any more; False: one still is."""
+    batches.lock_alone(session, batch_id)  # what is asked next sees what was retried before
     is_open = exists().where(
         Document.batch_id == batch_id, Document.state.in_(sorted(OPEN_DOCUMENT_STATES))
     )
