@@ -7,11 +7,13 @@ one that is. What a worker or a sweep took earlier is used at any later time, as
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import select, text
+from sqlalchemy.exc import NoResultFound
 
 from db import cancelling, chunks, deleting, documents, outbox, retrying
 from db.chunks import ChunkClaim, PageRecord
@@ -33,13 +35,14 @@ from tests.support.rows import TENANT, add_document
 
 STEPS = 400
 OPEN_DOCUMENTS = 2
+WALKS_AT_ONCE = 5
 MAX_ATTEMPTS = 2
-WORKER = {"worker": "test:1", "lease_s": 60, "max_attempts": MAX_ATTEMPTS}
+WORKER: dict[str, Any] = {"worker": "test:1", "lease_s": 60, "max_attempts": MAX_ATTEMPTS}
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
+    database = Database(database_url, pool_size=WALKS_AT_ONCE)
     yield database
     database.dispose()
 
@@ -71,7 +74,7 @@ class Walk:
                 if len(session.scalars(select(Document.id).where(is_open)).all()) < OPEN_DOCUMENTS:
                     add_document(session)
                 act(session)
-        except (StaleStateError, RowNotFoundError):
+        except (StaleStateError, RowNotFoundError, NoResultFound):
             pass
         return act.__name__
 
@@ -168,7 +171,8 @@ class Walk:
                 text(
                     f"UPDATE {table} SET dispatch_after = now() - interval '1 s',"  # noqa: S608 - two tables
                     " lease_expires_at = lease_expires_at - interval '1 h'"
-                    " WHERE dispatch_after IS NOT NULL"
+                    f" WHERE id IN (SELECT id FROM {table} WHERE dispatch_after IS NOT NULL"
+                    " FOR UPDATE SKIP LOCKED)"
                 )
             )
 
@@ -225,8 +229,8 @@ class Walk:
         newest = session.execute(
             select(Document.id, Document.state).order_by(Document.id.desc()).limit(5)
         ).all()
-        found = [row.id for row in newest if row.state in states] or [row.id for row in newest]
-        return self.random.choice(found)
+        found: list[UUID] = [row.id for row in newest if row.state in states]
+        return self.random.choice(found or [row.id for row in newest])
 
     def _any(self, claims: list[Any]) -> Any:
         """Return the latest claim, or one that may be long lost.
@@ -280,6 +284,24 @@ def test_whatever_happens_no_row_is_left_alone(database: Database, seed: int) ->
             except AssertionError as error:
                 raise AssertionError(f"after {done[-25:]}") from error
     assert set(walk.finished.values()) == {1}
+
+
+def test_many_at_once_leave_no_row_alone_and_wait_for_each_other_in_one_order(
+    database: Database,
+) -> None:
+    def walk_on(seed: int) -> Walk:
+        walk = Walk(database, seed)
+        for _ in range(STEPS // 2):
+            walk.step()  # a deadlock would be an error
+        return walk
+
+    with ThreadPoolExecutor(WALKS_AT_ONCE) as threads:
+        walks = list(threads.map(walk_on, range(WALKS_AT_ONCE)))
+
+    with database.transaction() as session:
+        require_sound_rows(session)
+    finished = sum((walk.finished for walk in walks), Counter())
+    assert set(finished.values()) == {1}
 
 
 @pytest.mark.parametrize("seed", range(2))
