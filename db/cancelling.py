@@ -95,7 +95,7 @@ def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: 
     if after is not None:
         query = query.where(Document.id > after)
     found = session.execute(
-        query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True)
+        query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     ).all()
     pages_before = accumulate((page_count for _, page_count in found), initial=0)
     document_ids = [

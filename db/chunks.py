@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Update, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
+from db import documents
 from db.errors import StaleStateError
 from db.ids import new_id
 from db.models import Chunk, Document, Page
@@ -186,7 +187,7 @@ def publish(
     Raises:
         StaleStateError: another attempt owns the chunk; nothing was changed.
     """
-    _lock_document(session, claim.document_id)
+    documents.lock(session, claim.document_id)
     _set_once(
         session,
         claim,
@@ -227,7 +228,7 @@ def lock_spent(session: Session, chunk_id: UUID, *, max_attempts: int) -> Chunk 
     document = session.execute(
         select(Document.state, Document.generation)
         .where(Document.id == document_id)
-        .with_for_update()
+        .with_for_update(key_share=True)
     ).one_or_none()
     chunk = session.scalars(
         select(Chunk)
@@ -296,7 +297,7 @@ def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None
     chunk = session.get(Chunk, chunk_id)
     if chunk is None:
         return
-    _lock_document(session, chunk.document_id)
+    documents.lock(session, chunk.document_id)
     row = session.execute(
         update(Chunk)
         .where(Chunk.id == chunk_id, _is_free())
@@ -323,7 +324,7 @@ def fail(session: Session, claim: ChunkClaim, *, code: str, detail: str) -> None
     Raises:
         StaleStateError: another attempt owns the chunk; nothing was changed.
     """
-    _lock_document(session, claim.document_id)
+    documents.lock(session, claim.document_id)
     _set_once(session, claim, {"state": ChunkState.FAILED, "error_code": code, **_FINAL})
     _fail_pages(session, claim, code, detail)
     _close_document_if_done(session, claim.document_id, claim.generation, 0)
@@ -372,10 +373,6 @@ def _fail_pages(session: Session, claim: ChunkClaim, code: str, detail: str) -> 
             error_detail=detail,
         )
     )
-
-
-def _lock_document(session: Session, document_id: UUID) -> None:
-    session.execute(select(Document.id).where(Document.id == document_id).with_for_update())
 
 
 def _close_document_if_done(

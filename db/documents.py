@@ -77,8 +77,21 @@ def get_locked(session: Session, document_id: UUID, *, tenant: str) -> Document:
     Raises:
         RowNotFoundError: there is none.
     """
-    document = session.get(Document, document_id, with_for_update=True, populate_existing=True)
+    lock(session, document_id)
+    document = session.get(Document, document_id, populate_existing=True)
     return _visible(document, document_id, tenant=tenant)
+
+
+def lock(session: Session, document_id: UUID) -> None:
+    """Keep everybody else from changing a document, or its chunks' ends, until COMMIT.
+
+    FOR NO KEY UPDATE, as every lock of a document: Postgres itself takes FOR KEY SHARE of it for a
+    chunk that is written twice in a transaction. Who waited for that with the chunk in hand would
+    block whoever has the document and waits for the chunk.
+    """
+    session.execute(
+        select(Document.id).where(Document.id == document_id).with_for_update(key_share=True)
+    )
 
 
 def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Document | None:
@@ -200,7 +213,7 @@ def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
 
 def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
     """Say whether these chunks are the document's, after whatever is being committed of it."""
-    session.execute(select(Document.id).where(Document.id == claim.document_id).with_for_update())
+    lock(session, claim.document_id)
     return session.get(Chunk, chunks[0].id) is not None
 
 

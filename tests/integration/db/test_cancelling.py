@@ -294,3 +294,37 @@ def test_a_batch_is_cancelled_in_time_while_many_add_documents_to_it(database_ur
     with database.transaction() as session:
         assert not batches.takes_documents(session, batch_id)
     database.dispose()
+
+
+def test_a_cancel_and_a_worker_that_writes_its_row_twice_do_not_wait_for_each_other(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        document_id, (first, _) = add_recognizing_document(session)
+        held = claim(session, first.id)
+    cancels = threading.Thread(target=cancel, args=[database, document_id])
+
+    with database.transaction() as worker:
+        chunks.note_failure(worker, held, "gpu_out_of_memory")
+        cancels.start()
+        wait_for_somebody_who_waits(database)
+        # Postgres looks after the document of a row that the transaction itself has written.
+        chunks.put_back(worker, held, delay_s=0, is_excused=False)
+    cancels.join()
+
+    assert state_of(database, document_id) == DocumentState.CANCELLED
+    assert set(chunk_states(database, document_id)) == {ChunkState.CANCELLED}
+
+
+def wait_for_somebody_who_waits(database: Database) -> None:
+    """Return once a transaction waits for a lock."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    for _ in range(500):
+        with database.transaction() as session:
+            if session.scalar(waiting):
+                return
+        threading.Event().wait(0.02)
+    raise AssertionError("nobody waits")
