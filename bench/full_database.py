@@ -11,12 +11,13 @@ from bench.errors import BenchError
 from bench.machine import describe_machine
 from db import admission, batches, chunks, documents, outbox, usage
 from db.chunks import PageRecord
-from db.documents import PlannedChunk
 from db.engine import Database, Session
 from db.ids import new_id
 from db.models import Batch, Document
 from db.outbox import Turns, Work
+from db.planned_chunks import plan_chunks
 from db.states import DocumentState, PageState, Priority
+from storage import keys
 from workers.ocr.options import OcrOptions
 
 Claim = TypeVar("Claim")
@@ -140,11 +141,7 @@ class _Life:
     def _split(self, document_id: UUID) -> None:
         with self._database.transaction() as session:
             claim = _given(documents.claim_split(session, document_id, **_CLAIM))
-        starts = range(0, self._page_count, _CHUNK_PAGES)
-        planned = [
-            PlannedChunk(new_id(), start, min(start + _CHUNK_PAGES, self._page_count))
-            for start in starts
-        ]
+        planned = plan_chunks(range(self._page_count), chunk_pages=_CHUNK_PAGES)
         with self._database.transaction() as session:
             documents.start_recognizing(
                 session,
@@ -161,7 +158,7 @@ class _Life:
             chunks.publish(
                 session,
                 claim,
-                result_key=f"documents/{claim.document_id}/chunks/{chunk_id}/1/pages.json.gz",
+                result_key=keys.chunk_pages_key(claim.document_id, chunk_id, 1),
                 pages=[_record(index) for index in range(claim.page_start, claim.page_stop)],
                 assemble_after_s=_ENDLESS_S,
             )
@@ -174,7 +171,7 @@ class _Life:
                 session,
                 claim,
                 state=DocumentState.SUCCEEDED,
-                result_key=f"documents/{document_id}/results/1/result.json",
+                result_key=keys.result_key(document_id, 1),
                 result_size_bytes=100_000,
                 values={"pages_ok": self._page_count, "model_version": "ppocrv6-small@3d98a01baf"},
             )

@@ -7,6 +7,8 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _BYTES_PER_KIB: Final = 1024
+# Of the command line of a process that Celery's pool has spawned.
+_POOL_CHILD: Final = "billiard.spawn"
 # Positions in /proc/PID/stat after the name, which may hold spaces: state is 0.
 _PARENT, _USER, _SYSTEM, _WAITED_USER, _WAITED_SYSTEM, _STARTED = 1, 11, 12, 13, 14, 19
 
@@ -103,6 +105,11 @@ def children_of(pid: int) -> list[ProcessMark]:
     """Return the direct children of a process, oldest first; those that are gone are left out."""
     found = [_mark(each) for each, stat in _all_stats().items() if int(stat[_PARENT]) == pid]
     return sorted(filter(None, found), key=lambda mark: (mark.start_ticks, mark.pid))
+
+
+def pool_children_of(worker_pid: int) -> list[ProcessMark]:
+    """Return the processes of a worker's slots, oldest first, those that only start included."""
+    return [child for child in children_of(worker_pid) if _POOL_CHILD in child.command]
 
 
 def _mark(pid: int) -> ProcessMark | None:

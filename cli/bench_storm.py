@@ -189,7 +189,7 @@ def _kinds(listed: str) -> tuple[str, ...]:
     Raises:
         CommandError: there is no such kind.
     """
-    from bench.storm_plan import KINDS
+    from cli.storm.plan import KINDS
 
     chosen = tuple(filter(None, listed.split(","))) or KINDS
     if unknown := [kind for kind in chosen if kind not in KINDS]:

@@ -9,9 +9,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Update, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from db import documents
+from db import documents, planned_chunks
 from db.errors import StaleStateError
-from db.ids import new_id
 from db.models import Chunk, Document, Page
 from db.states import OPEN_CHUNK_STATES, ChunkState, DocumentState, PageState
 
@@ -267,26 +266,9 @@ def isolate(session: Session, chunk: Chunk) -> None:
         )
         return
     _end_locked(session, chunk, ChunkState.ISOLATED)
-    now = session.scalar(select(func.now()))
-    session.bulk_insert_mappings(
-        Chunk.__mapper__,
-        [
-            {
-                "id": new_id(),
-                "document_id": chunk.document_id,
-                "generation": chunk.generation,
-                "tenant": chunk.tenant,
-                "lane": chunk.lane,
-                "priority": chunk.priority,
-                "page_start": page_index,
-                "page_stop": page_index + 1,
-                "state": ChunkState.QUEUED,
-                "is_isolated": True,
-                "dispatch_after": now,
-            }
-            for page_index in range(chunk.page_start, chunk.page_stop)
-        ],
-    )
+    pages = planned_chunks.plan_chunks(range(chunk.page_start, chunk.page_stop), chunk_pages=1)
+    document = session.get_one(Document, chunk.document_id)
+    planned_chunks.insert(session, document, pages, is_isolated=True)
 
 
 def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None:

@@ -9,14 +9,14 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from db import admission
+from db import admission, planned_chunks
 from db.errors import RowNotFoundError, StaleStateError
 from db.models import Chunk, Document, Page
+from db.planned_chunks import PlannedChunk
 from db.states import (
     FINAL_DOCUMENT_STATES,
     OPEN_CHUNK_STATES,
     OPEN_DOCUMENT_STATES,
-    ChunkState,
     DocumentState,
     PageState,
     require_document_move,
@@ -30,15 +30,6 @@ class DocumentClaim:
     document_id: UUID
     generation: int
     attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedChunk:
-    """A chunk before it is a row; the page range is half-open and 0-based."""
-
-    id: UUID
-    page_start: int
-    page_stop: int
 
 
 def insert(session: Session, document: Document, *, dispatch_after_s: float) -> None:
@@ -306,33 +297,19 @@ def start_recognizing(
             "dispatch_after": None,  # the chunks are what somebody has to look at now
         },
     )
-    common = {"document_id": claim.document_id, "generation": claim.generation}
-    dispatch_after = session.scalar(select(func.now() + timedelta(seconds=chord_grace_s or 0)))
     session.bulk_insert_mappings(
         Page.__mapper__,
         [
-            {**common, "page_index": page_index, "state": PageState.QUEUED}
+            {
+                "document_id": claim.document_id,
+                "generation": claim.generation,
+                "page_index": page_index,
+                "state": PageState.QUEUED,
+            }
             for page_index in range(page_count)
         ],
     )
-    session.bulk_insert_mappings(
-        Chunk.__mapper__,
-        [
-            {
-                **common,
-                "tenant": document.tenant,
-                "lane": document.lane,
-                "priority": document.priority,
-                "id": chunk.id,
-                "page_start": chunk.page_start,
-                "page_stop": chunk.page_stop,
-                "state": ChunkState.QUEUED,
-                "deliveries": int(chord_grace_s is not None),
-                "dispatch_after": dispatch_after,
-            }
-            for chunk in chunks
-        ],
-    )
+    planned_chunks.insert(session, document, chunks, chord_grace_s=chord_grace_s)
     # Last: uploads with the same key wait for this row.
     admission.correct_usage(session, document, pages_more=page_count - pages_guessed)
 

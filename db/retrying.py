@@ -4,7 +4,7 @@ What was read keeps its place in the ledger and in storage. Messages, chords and
 generation before find its chunks final and another generation in the row, and change nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -12,14 +12,11 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from db import admission, batches, documents
+from db import admission, batches, documents, planned_chunks
 from db.cancelling import cancel_chunks
-from db.documents import PlannedChunk
-from db.ids import new_id
 from db.models import Chunk, Document, Page
 from db.states import (
     OPEN_DOCUMENT_STATES,
-    ChunkState,
     DocumentState,
     PageState,
     require_document_move,
@@ -62,18 +59,6 @@ def retry(session: Session, document_id: UUID, *, tenant: str) -> Retry:
     return Retry.STARTED
 
 
-def plan_chunks(page_indexes: Sequence[int], *, chunk_pages: int) -> list[PlannedChunk]:
-    """Cut ascending page indexes into ranges without gaps of at most ``chunk_pages`` pages."""
-    planned: list[PlannedChunk] = []
-    for index in page_indexes:
-        last = planned[-1] if planned else None
-        if last and last.page_stop == index and index - last.page_start < chunk_pages:
-            planned[-1] = PlannedChunk(last.id, last.page_start, index + 1)
-        else:
-            planned.append(PlannedChunk(new_id(), index, index + 1))
-    return planned
-
-
 def _read_the_rest(session: Session, document: Document) -> None:
     # As many pages as the chunks of the split had: it knew the device that reads them.
     chunk_pages = session.scalar(
@@ -83,7 +68,7 @@ def _read_the_rest(session: Session, document: Document) -> None:
     indexes = session.scalars(
         select(Page.page_index).where(*not_read).order_by(Page.page_index)
     ).all()
-    planned = plan_chunks(indexes, chunk_pages=chunk_pages or 1)
+    planned = planned_chunks.plan_chunks(indexes, chunk_pages=chunk_pages or 1)
     # Without a page to read it was the assembly that failed or was cancelled.
     dispatch_after = None if planned else func.now()
     _start_over(
@@ -95,24 +80,7 @@ def _read_the_rest(session: Session, document: Document) -> None:
         work=admission.pages_to_read(max(len(indexes), 1)),
     )
     session.execute(update(Page).where(*not_read).values(generation=document.generation, **_UNREAD))
-    session.bulk_insert_mappings(
-        Chunk.__mapper__,
-        [
-            {
-                "id": chunk.id,
-                "document_id": document.id,
-                "generation": document.generation,
-                "tenant": document.tenant,
-                "lane": document.lane,
-                "priority": document.priority,
-                "page_start": chunk.page_start,
-                "page_stop": chunk.page_stop,
-                "state": ChunkState.QUEUED,
-                "dispatch_after": document.recognizing_at,  # now
-            }
-            for chunk in planned
-        ],
-    )
+    planned_chunks.insert(session, document, planned)
 
 
 def _start_over(

@@ -2,19 +2,22 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import redis
 
 from cli.samples import Sample, write_samples
+from cli.stack import postgres_place
+from cli.stack.commands import stop_stack
 from cli.stack.leash import Leash
 from cli.stack.postgres import Postgres
 from cli.stack.seaweedfs import SeaweedFS
+from cli.stack.state import stack_folder
 from cli.stack.valkey import Valkey
-from db.engine import Database
 from db.migrate import migrate
 from tests.support import services
-from tests.support.fleet import Fleet, fleet_environment, make_key
+from tests.support.fleet import Fleet, lent_fleet
 from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
@@ -113,23 +116,10 @@ def idle_fleet(
     database_url: str, redis_url: str, s3_bucket: S3Bucket, tmp_path: Path
 ) -> Iterator[Fleet]:
     """Processes of every kind, none of them started yet; all are ended with the test."""
-    require_bundle()
-    database = Database(database_url)
-    fleet = Fleet(
-        environment=fleet_environment(
-            database_url=database_url,
-            redis_url=redis_url,
-            bucket=s3_bucket,
-            home=tmp_path,
-            models_dir=models_dir(),
-        ),
-        logs=tmp_path,
-        key=make_key(database),
-        database=database,
-    )
-    yield fleet
-    fleet.stop()
-    database.dispose()
+    with lent_fleet(
+        database_url=database_url, redis_url=redis_url, bucket=s3_bucket, home=tmp_path
+    ) as fleet:
+        yield fleet
 
 
 @pytest.fixture
@@ -137,3 +127,17 @@ def fleet(idle_fleet: Fleet) -> Fleet:
     """Processes of every kind, running."""
     idle_fleet.start_all()
     return idle_fleet
+
+
+@pytest.fixture
+def stack_home(services_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A new home that all users may enter, with the models of this machine."""
+    require_bundle()
+    monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(models_dir()))
+    home = services_folder / f"home-{uuid4().hex}"
+    home.mkdir()
+    home.chmod(0o755)
+    yield home
+    stop_stack(home)
+    postgres_place.remove(stack_folder(home) / "postgres")
+    shutil.rmtree(home)

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from db import known_outcome
 from db.engine import Session, Transaction
@@ -99,8 +100,8 @@ def take(
 
 @contextmanager
 def held(
-    claim: Claim_contra,
-    rows: ClaimedRows[Claim_contra],
+    claim: Claim,
+    rows: ClaimedRows[Claim],
     *,
     transaction: Transaction,
     rules: WorkRules,
@@ -119,42 +120,59 @@ def held(
     Yields:
         The lease; whoever works asks it between two steps whether the row is still his.
     """
-
-    def end(change: Callable[[Session], None]) -> None:
-        known_outcome.commit(
-            transaction,
-            change,
-            stands=lambda session, _: not rows.is_held(session, claim, worker=rules.worker),
-        )
-
-    def put_back(failure: Failure) -> None:
-        delay_s = 0 if failure.category is Category.INTERRUPTED else rules.retry_delay_s
-
-        def change(session: Session) -> None:
-            if note_failure is not None:
-                note_failure(session, failure.code)
-            rows.put_back(session, claim, delay_s=delay_s, is_excused=failure.is_excused)
-
-        end(change)
-
-    def fail(failure: Failure) -> None:
-        end(lambda session: rows.fail(session, claim, code=failure.code, detail=failure.sentence))
-
-    began_at = time.monotonic()
-
-    def renew() -> None:
-        next_renewal_s = time.monotonic() - began_at + rules.lease_s / lease.RENEWALS_PER_LEASE
-        with transaction() as session:
-            rows.renew(session, claim, lease_s=rules.lease_s)
-            if note_failure is not None and next_renewal_s >= rules.overtime_s:
-                note_failure(session, _OVERTIME)
-
-    def look() -> None:
-        with transaction() as session:
-            rows.require_held(session, claim)
-
+    row = _HeldRow(claim, rows, transaction, rules, note_failure)
     with (
-        failures.decided(put_back=put_back, fail=fail),
-        lease.kept(renew, look=look, lease_s=rules.lease_s) as kept,
+        failures.decided(put_back=row.put_back, fail=row.fail),
+        lease.kept(row.renew, look=row.look, lease_s=rules.lease_s) as kept,
     ):
         yield kept
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldRow(Generic[Claim]):
+    """What is done to a row while it is held, and at the end of that; see ``held``."""
+
+    claim: Claim
+    rows: ClaimedRows[Claim]
+    transaction: Transaction
+    rules: WorkRules
+    note_failure: Callable[[Session, str], None] | None
+    began_at_s: float = field(default_factory=time.monotonic)
+
+    def put_back(self, failure: Failure) -> None:
+        delay_s = 0 if failure.category is Category.INTERRUPTED else self.rules.retry_delay_s
+
+        def change(session: Session) -> None:
+            if self.note_failure is not None:
+                self.note_failure(session, failure.code)
+            self.rows.put_back(session, self.claim, delay_s=delay_s, is_excused=failure.is_excused)
+
+        self._end(change)
+
+    def fail(self, failure: Failure) -> None:
+        self._end(
+            lambda session: self.rows.fail(
+                session, self.claim, code=failure.code, detail=failure.sentence
+            )
+        )
+
+    def renew(self) -> None:
+        held_s = time.monotonic() - self.began_at_s
+        next_renewal_s = held_s + self.rules.lease_s / lease.RENEWALS_PER_LEASE
+        with self.transaction() as session:
+            self.rows.renew(session, self.claim, lease_s=self.rules.lease_s)
+            if self.note_failure is not None and next_renewal_s >= self.rules.overtime_s:
+                self.note_failure(session, _OVERTIME)
+
+    def look(self) -> None:
+        with self.transaction() as session:
+            self.rows.require_held(session, self.claim)
+
+    def _end(self, change: Callable[[Session], None]) -> None:
+        known_outcome.commit(
+            self.transaction,
+            change,
+            stands=lambda session, _: (
+                not self.rows.is_held(session, self.claim, worker=self.rules.worker)
+            ),
+        )

@@ -93,20 +93,7 @@ def recognize_chunk(
         records = store_pages(store, result_key, outcomes, reader.model_version)
         _require_all_pages(records, work)
         held.check()
-        ends_document = known_outcome.commit(
-            transaction,
-            lambda session: chunks.publish(
-                session,
-                claim,
-                result_key=result_key,
-                pages=records,
-                assemble_after_s=rules.dispatch_grace_s,
-            ),
-            stands=lambda session, _: chunks.is_published(
-                session, claim.chunk_id, result_key=result_key
-            ),
-        )
-        if ends_document:
+        if _publish(claim, result_key, records, transaction=transaction, rules=rules):
             _send_assembly(work, rules)
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
@@ -186,6 +173,30 @@ def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
     read = [record.page_index for record in records]
     if read != list(work.page_indexes):
         raise RuntimeError(f"asked for pages {work.page_indexes}, got {read}")
+
+
+def _publish(
+    claim: ChunkClaim,
+    result_key: str,
+    records: Sequence[PageRecord],
+    *,
+    transaction: Transaction,
+    rules: WorkRules,
+) -> bool:
+    """Let the results count; return whether the assembly is to be called, which no chord does."""
+    return known_outcome.commit(
+        transaction,
+        lambda session: chunks.publish(
+            session,
+            claim,
+            result_key=result_key,
+            pages=records,
+            assemble_after_s=rules.dispatch_grace_s,
+        ),
+        stands=lambda session, _: chunks.is_published(
+            session, claim.chunk_id, result_key=result_key
+        ),
+    )
 
 
 def _send_assembly(work: _Work, rules: WorkRules) -> None:

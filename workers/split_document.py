@@ -7,9 +7,9 @@ from uuid import UUID
 import structlog
 
 from db import documents, known_outcome, outbox
-from db.documents import DocumentClaim, PlannedChunk
+from db.documents import DocumentClaim
 from db.engine import Session, Transaction
-from db.ids import new_id
+from db.planned_chunks import PlannedChunk, plan_chunks
 from db.states import Priority
 from workers import claimed_work, dispatch, queue_room
 from workers.dispatch import ChunkMessage, DispatchError
@@ -53,7 +53,7 @@ def split_document(
     with claimed_work.held(claim, documents, transaction=transaction, rules=rules):
         path = source_file.fetch(document_id, sha256=source.sha256)
         page_count = renderer.open(path).page_count
-        chunks = plan_chunks(page_count, chunk_pages=chunk_pages)
+        chunks = plan_chunks(range(page_count), chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
             _start_recognizing(
                 claim,
@@ -67,14 +67,6 @@ def split_document(
             if by_chord:
                 _send(claim, chunks, source.priority, transaction)
     return page_count
-
-
-def plan_chunks(page_count: int, *, chunk_pages: int) -> list[PlannedChunk]:
-    """Cut the pages into consecutive ranges of at most ``chunk_pages``."""
-    return [
-        PlannedChunk(new_id(), start, min(start + chunk_pages, page_count))
-        for start in range(0, page_count, chunk_pages)
-    ]
 
 
 def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Source | None:

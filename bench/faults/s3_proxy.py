@@ -6,8 +6,10 @@ begins: at the first bytes from the client after those of an answer.
 
 import asyncio
 import random
+import re
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,6 +19,7 @@ Trouble = Literal["refuse", "slow", "cut"]
 
 _BLOCK_BYTES: Final = 64 * 1024
 _START_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.02
 _GO_ON: Final = b"HTTP/1.1 100 "
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _BODY: Final = (
@@ -36,12 +39,14 @@ class Weather:
     Attributes:
         trouble: None lets all pass.
         share: of the requests that meet it, in [0, 1].
-        delay_s: of a slow answer.
+        delay_s: of a slow answer, at most: it ends with the weather.
+        matching: a pattern of method and path, as ``^PUT .*/chunks/``; others pass.
     """
 
     trouble: Trouble | None = None
-    share: float = 0.0
+    share: float = 1.0
     delay_s: float = 2.0
+    matching: str = ""
 
 
 class S3Proxy:
@@ -53,7 +58,7 @@ class S3Proxy:
 
     Attributes:
         weather: may be set at any time.
-        troubled: requests that met trouble.
+        troubled: requests that met trouble, those included that it holds at this time.
     """
 
     def __init__(self, port: int, *, seed: int = 0) -> None:
@@ -113,13 +118,32 @@ class S3Proxy:
                 with suppress(OSError, RuntimeError):
                     stream.close()
 
-    def trouble_of_next(self) -> Weather | None:
-        """Return what the request that begins now meets; None: nothing."""
+    @contextmanager
+    def during(self, weather: Weather) -> Iterator[None]:
+        """Let requests meet this weather in the block, and count anew those that met trouble."""
+        self.troubled = 0
+        self.weather = weather
+        try:
+            yield
+        finally:
+            self.weather = Weather()
+
+    def trouble_of(self, request: bytes) -> Weather | None:
+        """Return what a request that begins with these bytes meets; None: nothing."""
         weather = self.weather
-        if weather.trouble is None or self._choose.random() >= weather.share:
+        target = request.partition(b" HTTP/")[0].decode("ascii", "replace")
+        if weather.trouble is None or not re.search(weather.matching, target):
+            return None
+        if self._choose.random() >= weather.share:
             return None
         self.troubled += 1
         return weather
+
+    async def wait_out(self, weather: Weather) -> None:
+        """Return after the delay of this weather, or soon after it has changed."""
+        until_s = self._loop.time() + weather.delay_s
+        while self.weather is weather and self._loop.time() < until_s:  # noqa: ASYNC110 - set by threads
+            await asyncio.sleep(_POLL_S)
 
 
 class _Connection:
@@ -155,13 +179,13 @@ class _Connection:
         while block := await self._client.read(_BLOCK_BYTES):
             if self._is_answering:
                 self._is_answering = False
-                weather = self._proxy.trouble_of_next()
+                weather = self._proxy.trouble_of(block)
                 if weather is not None and weather.trouble == "refuse":
                     self._answer.write(_REFUSAL)
                     await self._answer.drain()
                     return
                 if weather is not None and weather.trouble == "slow":
-                    await asyncio.sleep(weather.delay_s)
+                    await self._proxy.wait_out(weather)
                 self._is_cut = weather is not None and weather.trouble == "cut"
             self._request.write(block)
             await self._request.drain()

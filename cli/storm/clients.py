@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.storm_verdict import Sent
 from cli.client import UNREACHABLE, ApiClient
 from cli.errors import ApiError
+from cli.storm.verdict import Sent
 
 _SERVER_ERROR: Final = 500
 _WORTH_ANOTHER_TRY: Final = frozenset({408, 429})

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.queued_documents import small_pdf
-from bench.storm_verdict import Sent
 from cli.samples import write_long_document, write_samples
+from cli.storm.verdict import Sent
 
 # Stated text, small images and scans, one page and several, a TIFF, and a file that must fail.
 _LIGHT: Final = (

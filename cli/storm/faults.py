@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from bench import storm_broker
 from bench.faults.s3_proxy import Trouble, Weather
-from bench.storm_plan import PlannedFault
+from cli.storm import broker
 from cli.storm.fleet import API, LEASE_S, RECOGNIZER, SPLITTER, StormFleet
+from cli.storm.plan import PlannedFault
 from cli.storm.servers import AT_ONCE, IN_ORDER, LIKE_A_LOST_MACHINE, StormServers
 
 _LONGEST_ABSENCE_S: Final = 2.0
@@ -56,8 +56,8 @@ class StormFaults:
             "kill_api": lambda _: self._kill_group(API),
             "kill_reconciler": self._kill_reconciler,
             "kill_redis": self._kill_redis,
-            "flush_redis": lambda _: self._on_redis(storm_broker.flush),
-            "disconnect_redis": lambda _: self._on_redis(storm_broker.disconnect_all),
+            "flush_redis": lambda _: self._on_redis(broker.flush),
+            "disconnect_redis": lambda _: self._on_redis(broker.disconnect_all),
             "restart_postgres": lambda _: self._restart_postgres(IN_ORDER),
             "crash_postgres": self._crash_postgres,
             "s3_refuses": lambda strength: self._trouble_s3("refuse", strength),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bench.process_usage import ProcessMark, children_of, usage_of_tree
+from bench.process_usage import ProcessMark, pool_children_of, usage_of_tree
 from cli.stack.leash import Leash
 from cli.stack.program import Program, ProgramSpec
 
@@ -18,7 +18,6 @@ _CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _HOOKS: Final = _CHECKOUT / "bench" / "faults" / "hook"
 _READY_TIMEOUT_S: Final = 180.0
 _GRACE_S: Final = 15.0
-_POOL_CHILD: Final = "billiard"
 _BYTES_PER_MIB: Final = 2**20
 
 _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -127,7 +126,7 @@ class StormFleet:
 
     def pool_children(self, name: str) -> list[ProcessMark]:
         """Return the processes in which a worker works."""
-        return [child for child in children_of(self.pid(name)) if _POOL_CHILD in child.command]
+        return pool_children_of(self.pid(name))
 
     def resident_mib(self) -> dict[str, float]:
         """Return what each group holds in memory, with all below it."""

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from bench import storm_broker
 from bench.errors import BenchError
 from bench.faults.s3_proxy import Weather
 from bench.process_usage import resident_bytes
-from bench.storm_plan import DROPPED_PUBLISHES, plan_faults
-from bench.storm_rows import StormRows
-from bench.storm_verdict import FINAL_STATES, Outcome, Sent, comparable, digest_of, judge
 from cli.client import UNREACHABLE, ApiClient, DocumentStatus
 from cli.errors import ApiError
+from cli.storm import broker
 from cli.storm.clients import StormClients
 from cli.storm.documents import documents_of_round, turns
 from cli.storm.faults import StormFaults
 from cli.storm.fleet import StormFleet, resident_mib
+from cli.storm.plan import DROPPED_PUBLISHES, plan_faults
+from cli.storm.rows import StormRows
 from cli.storm.servers import StormServers
+from cli.storm.verdict import FINAL_STATES, Outcome, Sent, comparable, digest_of, judge
 from db.errors import DatabaseError
 
 Show = Callable[[str, int, int, str], None]
@@ -173,7 +173,7 @@ class Storm:
             "resident_mib": self._resident_mib(),
             "rows": self._rows.sizes(),
             "objects": self._servers.object_count(),
-            "broker_keys": storm_broker.key_count(self._servers.valkey.url()),
+            "broker_keys": broker.key_count(self._servers.valkey.url()),
         }
 
     def _blow(

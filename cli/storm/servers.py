@@ -20,6 +20,11 @@ from db.engine import Database
 from db.migrate import migrate
 from storage.s3 import S3ObjectStore
 
+# How Postgres is ended.
+IN_ORDER: Final = signal.SIGINT
+AT_ONCE: Final = signal.SIGQUIT
+LIKE_A_LOST_MACHINE: Final = signal.SIGKILL
+
 TENANT: Final = "storm"
 _BUCKET: Final = "storm"
 _READY_TIMEOUT_S: Final = 60.0
@@ -106,7 +111,7 @@ class StormServers:
             store.close()
 
     def stop_postgres(self, signal_number: int) -> None:
-        """End Postgres: SIGINT in order, SIGQUIT at once, SIGKILL as a lost machine would."""
+        """End Postgres in one of the ways that are named above, and wait until it has ended."""
         pid = self.postgres.pid
         if pid is None:
             return
@@ -167,9 +172,3 @@ def _wait_ended(server: ChildServer) -> None:
             server.kill()
             return
         threading.Event().wait(_PAUSE_S)
-
-
-# What a restart of Postgres is called with.
-IN_ORDER: Final = signal.SIGINT
-AT_ONCE: Final = signal.SIGQUIT
-LIKE_A_LOST_MACHINE: Final = signal.SIGKILL

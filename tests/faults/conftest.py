@@ -6,12 +6,9 @@ import redis
 from cli.stack.postgres import Postgres
 from cli.stack.seaweedfs import SeaweedFS
 from cli.stack.valkey import Valkey
-from db.engine import Database
 from tests.support import services
 from tests.support.fault_stage import FaultStage, write_document
-from tests.support.fleet import Fleet, fleet_environment, make_key
-from tests.support.models import require_bundle
-from workers.settings import models_dir
+from tests.support.fleet import lent_fleet
 
 
 @pytest.fixture(scope="module")
@@ -27,35 +24,21 @@ def running_stage(
 
     A module may have settings of its own, ``STAGE_SETTINGS``.
     """
-    require_bundle()
     folder = tmp_path_factory.mktemp("stage")
     with redis.Redis.from_url(valkey.url()) as client:
         client.flushall()
-    with services.fresh_database(postgres) as url, services.fresh_bucket(object_storage) as bucket:
-        database = Database(url)
-        fleet = Fleet(
-            environment=fleet_environment(
-                database_url=url,
-                redis_url=valkey.url(),
-                bucket=bucket,
-                home=folder,
-                models_dir=models_dir(),
-            ),
-            logs=folder,
-            key=make_key(database),
-            database=database,
+    with (
+        services.fresh_database(postgres) as url,
+        services.fresh_bucket(object_storage) as bucket,
+        lent_fleet(database_url=url, redis_url=valkey.url(), bucket=bucket, home=folder) as fleet,
+    ):
+        yield FaultStage(
+            fleet,
+            bucket=bucket,
+            broker_url=valkey.url(),
+            document=write_document(folder),
+            settings=getattr(request.module, "STAGE_SETTINGS", {}),
         )
-        try:
-            yield FaultStage(
-                fleet,
-                bucket=bucket,
-                broker_url=valkey.url(),
-                document=write_document(folder),
-                settings=getattr(request.module, "STAGE_SETTINGS", {}),
-            )
-        finally:
-            fleet.stop()
-            database.dispose()
 
 
 @pytest.fixture

@@ -33,6 +33,10 @@ ASSEMBLY = [
 ]
 # A pool child does not acknowledge; its worker does.
 BEFORE_ACK = ["split_before_ack", "chunk_before_ack", "assembly_before_ack"]
+KILLS = [
+    *((point, "child") for point in SPLIT + CHUNK + ASSEMBLY),
+    *((point, "group") for point in CHUNK + BEFORE_ACK),
+]
 SWEEP = ["sweep_before_publish", "sweep_after_publish"]
 
 # Longer than any lease, grace and back-off of the stage that a first recovery waits for.
@@ -54,8 +58,7 @@ def test_an_api_that_dies_makes_one_document_of_an_upload_that_is_sent_again(
     assert stage.value("SELECT count(*) FROM documents") == 1
 
 
-@pytest.mark.parametrize("action", ["child", "group"])
-@pytest.mark.parametrize("point", SPLIT + CHUNK + ASSEMBLY)
+@pytest.mark.parametrize(("point", "action"), KILLS)
 def test_a_worker_that_dies_costs_no_page_and_does_none_twice(
     stage: FaultStage, point: str, action: str
 ) -> None:
@@ -67,14 +70,16 @@ def test_a_worker_that_dies_costs_no_page_and_does_none_twice(
     stage.check(document_id)
 
 
-@pytest.mark.parametrize("point", BEFORE_ACK)
-def test_work_that_is_done_and_not_acknowledged_is_not_done_again(
+@pytest.mark.parametrize("point", ["chunk_before_commit", "chunk_after_commit"])
+def test_a_worker_that_is_told_to_end_at_a_commit_costs_no_page(
     stage: FaultStage, point: str
 ) -> None:
-    stage.arm(point, "group")
-
+    stage.arm(point, "hold")
     document_id = stage.submit()
-    stage.reached(point)
+    worker = stage.name_of(stage.reached(point))
+
+    stage.fleet.terminate(worker)
+    stage.forget_held(point)
 
     stage.check(document_id)
 
@@ -157,7 +162,7 @@ def test_a_task_name_that_no_worker_knows_yet_costs_no_document(stage: FaultStag
     stage.send("documents.split_anew", str(document_id), queue="split")
     wait_for(
         "the end of the message",
-        lambda: "documents.split_anew" in stage.log_of_clerks() or None,
+        lambda: "documents.split_anew" in stage.log_of_clerks(),
         timeout_s=30,
     )
     state = stage.state(document_id)

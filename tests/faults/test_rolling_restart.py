@@ -11,18 +11,12 @@ import httpx
 import pytest
 
 from cli.samples import Sample
-from tests.support.fleet import POLL_S, Fleet, wait_for
+from tests.support.fleet import COMMANDS, POLL_S, Fleet
 
 TIMEOUT_S = 400
 GRACE_S = 60
 BATCH = ["letters.pdf", "scanned-letters.pdf"]
 PAUSE_S = 20
-PROCESSES = {
-    "api": ("api",),
-    "assembler": ("worker", "--queues", "split,assemble", "--slots", "1"),
-    "recognizer": ("worker", "--queues", "recognize", "--slots", "2"),
-    "reconciler": ("reconcile",),
-}
 
 pytestmark = pytest.mark.timeout(1_500)
 
@@ -77,23 +71,16 @@ def test_a_rolling_restart_costs_no_document_and_changes_no_result(
     sender = Sender(fleet, paths)
 
     with sending(sender):
-        for name, arguments in PROCESSES.items():
+        for name, arguments in COMMANDS.items():
             fleet.wait_for_claim()
             fleet.terminate(name, grace_s=GRACE_S)
             fleet.start(name, *arguments)
-            wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=TIMEOUT_S)
+            fleet.wait_for_api()
 
     assert sender.failures == []
-    assert len(sender.accepted) >= len(PROCESSES)
+    assert len(sender.accepted) >= len(COMMANDS)
     for name, document_id in sender.accepted:
         assert fleet.results({name: document_id}, timeout_s=TIMEOUT_S) == {name: undisturbed[name]}
-    assert ends_of_documents(fleet) == [("succeeded", 1)] * (len(sender.accepted) + len(paths))
-
-
-def ends_of_documents(fleet: Fleet) -> list[tuple[str, int]]:
-    """Return state and number of results of every document that the fleet has."""
-    with fleet.database.transaction() as session:
-        rows = session.connection().exec_driver_sql(
-            "SELECT state, (result_key IS NOT NULL)::int FROM documents"
-        )
-        return [(state, results) for state, results in rows]
+    assert fleet.rows("SELECT state, result_key IS NOT NULL FROM documents") == [
+        ("succeeded", True)
+    ] * (len(sender.accepted) + len(paths))

@@ -4,23 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import pytest
 
 from cli.samples import Sample
-from cli.stack import postgres_place
-from cli.stack.commands import stop_stack
-from cli.stack.state import StackState, read_stack, stack_folder
+from cli.stack.state import StackState, read_stack
 from tests.support.commands import ROOT, run_pagefleet
 from tests.support.fleet import wait_for
-from tests.support.models import require_bundle
 from tests.support.processes import are_gone
-from workers.settings import models_dir
 
 START_LIMIT_S = 300
 GRACE_S = 90
@@ -28,19 +23,6 @@ TIMEOUT_S = 300
 FINAL = {"succeeded", "partly_succeeded", "failed"}
 
 pytestmark = pytest.mark.timeout(1_500)
-
-
-@pytest.fixture
-def home(services_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A new home that all users may enter, with the models of this machine."""
-    require_bundle()
-    monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(models_dir()))
-    home = services_folder / f"home-{uuid4().hex}"
-    home.mkdir()
-    home.chmod(0o755)
-    yield home
-    stop_stack(home)
-    postgres_place.remove(stack_folder(home) / "postgres")
 
 
 def serving(home: Path) -> StackState:
@@ -70,7 +52,7 @@ def final_state(state: StackState, document_id: UUID) -> str:
 
 
 def test_a_stack_that_is_told_to_end_loses_nothing(
-    home: Path, samples: dict[str, Sample], tmp_path: Path
+    stack_home: Path, samples: dict[str, Sample], tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
         log = stack.enter_context((tmp_path / "up.log").open("wb"))
@@ -78,7 +60,7 @@ def test_a_stack_that_is_told_to_end_loses_nothing(
             subprocess.Popen(
                 [sys.executable, "-m", "cli", "up"],
                 cwd=ROOT,
-                env={**os.environ, "PAGEFLEET_HOME": str(home)},
+                env={**os.environ, "PAGEFLEET_HOME": str(stack_home)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -86,17 +68,17 @@ def test_a_stack_that_is_told_to_end_loses_nothing(
             )
         )
         stack.callback(process.kill)
-        document_id = submit(serving(home), samples["scanned-letters.pdf"].path)
+        document_id = submit(serving(stack_home), samples["scanned-letters.pdf"].path)
         process.send_signal(signal.SIGTERM)
         foreground_status = process.wait(GRACE_S)
-    leftover = read_stack(home)
+    leftover = read_stack(stack_home)
 
-    again = run_pagefleet("up", "--detach", timeout_s=START_LIMIT_S, PAGEFLEET_HOME=str(home))
-    state = serving(home)
+    again = run_pagefleet("up", "--detach", timeout_s=START_LIMIT_S, PAGEFLEET_HOME=str(stack_home))
+    state = serving(stack_home)
     view = final_state(state, document_id)
     os.kill(state.pid, signal.SIGTERM)
-    wait_for("the end of the stack", lambda: are_gone([state.pid]) or None, timeout_s=GRACE_S)
+    wait_for("the end of the stack", lambda: are_gone([state.pid]), timeout_s=GRACE_S)
 
     assert (foreground_status, leftover, again.returncode) == (0, None, 0)
     assert view == "succeeded"
-    assert read_stack(home) is None
+    assert read_stack(stack_home) is None

@@ -34,10 +34,10 @@ def start_with_one_slot(fleet: Fleet, **settings: str) -> int:
     log = fleet.logs / "recognizer.log"
     wait_for(
         "a worker",
-        lambda: " ready." in log.read_text("utf-8") or None,
+        lambda: " ready." in log.read_text("utf-8"),
         timeout_s=START_LIMIT_S,
     )
-    wait_for("the API", lambda: not fleet.is_refused() or None, timeout_s=START_LIMIT_S)
+    fleet.wait_for_api()
     (child,) = pool_children(fleet.pid("recognizer"))
     return child
 
@@ -100,9 +100,7 @@ def test_slots_over_their_memory_are_replaced_and_no_work_is_lost(
     assert idle_fleet.is_running("recognizer")
     assert log.count("slot is replaced") >= len(BATCH)
     assert log.count("slot ready") >= len(BATCH)
-    with idle_fleet.database.transaction() as session:
-        attempts = session.connection().exec_driver_sql("SELECT max(attempt) FROM chunks").scalar()
-    assert attempts == 1
+    assert idle_fleet.rows("SELECT max(attempt) FROM chunks") == [(1,)]
 
 
 def test_a_hung_task_is_killed_and_its_pages_are_read_by_the_next_child(
@@ -166,7 +164,7 @@ def test_a_process_that_hangs_is_not_alive_until_it_goes_on(
     idle_fleet.start("watched", *arguments)
     wait_for(
         "a heartbeat",
-        lambda: alive(idle_fleet, name).returncode == 0 or None,
+        lambda: alive(idle_fleet, name).returncode == 0,
         timeout_s=START_LIMIT_S,
     )
 
@@ -180,7 +178,7 @@ def test_a_process_that_hangs_is_not_alive_until_it_goes_on(
     assert "it hangs or was killed" in hanging.stderr
     wait_for(
         "a heartbeat",
-        lambda: alive(idle_fleet, name, limit_s="20").returncode == 0 or None,
+        lambda: alive(idle_fleet, name, limit_s="20").returncode == 0,
         timeout_s=START_LIMIT_S,
     )
     idle_fleet.terminate("watched")

@@ -5,26 +5,24 @@ slow: work then lasts long enough to be disturbed and still needs hardly any pro
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from db.engine import Database
+from bench.faults.kill_points import HOOK_FOLDER
+from bench.faults.s3_proxy import S3Proxy, Weather
 from tests.support.fault_checks import (
     check_nothing_lost_or_done_twice,
     log_moves,
     results_as_bytes,
 )
-from tests.support.fleet import Fleet, fleet_environment, make_key
-from tests.support.models import require_bundle
+from tests.support.fleet import Fleet, lent_fleet
 from tests.support.postgres_faults import HeldPostgres
-from tests.support.processes import ROOT
-from tests.support.s3_faults import FaultyS3, faulty_s3
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, prose_page, write_lines
-from workers.settings import WorkerSettings, models_dir
+from workers.settings import WorkerSettings
 
 TIMEOUT_S = 120
 # Of each request to the storage while a batch is disturbed.
@@ -62,7 +60,7 @@ class FaultBench:
     """
 
     fleet: Fleet
-    storage: FaultyS3
+    storage: S3Proxy
     bucket: S3Bucket
     slow_start: Path
     paths: Sequence[Path]
@@ -84,15 +82,9 @@ class FaultBench:
         finally:
             self.slow_start.unlink()
 
-    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Return what the database says."""
-        with self.fleet.database.transaction() as session:
-            found = session.connection().exec_driver_sql(query, parameters).all()
-        return [tuple(row) for row in found]
-
     def holders(self) -> list[int]:
         """Return the pool children that hold a document or chunk right now."""
-        rows = self.rows(
+        rows = self.fleet.rows(
             "SELECT worker FROM chunks WHERE state = 'running'"
             " UNION SELECT worker FROM documents WHERE state IN ('splitting', 'assembling')"
         )
@@ -107,7 +99,7 @@ class FaultBench:
     @contextmanager
     def batch_under_way(self) -> Iterator[dict[str, UUID]]:
         """Submit all documents and hold their work up; yields while the first chunk is held."""
-        with self.storage.slow(STORAGE_DELAY_S):
+        with self.storage.during(Weather("slow", delay_s=STORAGE_DELAY_S)):
             ids = self.submit()
             self.fleet.wait_for_claim()
             yield ids
@@ -115,7 +107,7 @@ class FaultBench:
     def check(self, ids: dict[str, UUID], *, timeout_s: float = TIMEOUT_S) -> None:
         """See ``tests.support.fault_checks``."""
         self.check_many_killed(ids, timeout_s=timeout_s)
-        spent = self.rows(
+        spent = self.fleet.rows(
             "SELECT max(attempt - excused) FROM chunks WHERE document_id = ANY(%s)"
             " UNION ALL SELECT max(attempt - excused) FROM documents WHERE id = ANY(%s)",
             *[list(ids.values())] * 2,
@@ -133,45 +125,37 @@ def fault_bench(
     *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
 ) -> Iterator[FaultBench]:
     """Run a fleet, and one batch through it undisturbed."""
-    require_bundle()
-    database = Database(database_url)
-    log_moves(database)
-    HeldPostgres(database_url).install()
     slow_start = home / "slow-start"
-    with faulty_s3(bucket.endpoint_url) as storage:
-        fleet = Fleet(
-            environment={
-                **fleet_environment(
-                    database_url=database_url,
-                    redis_url=redis_url,
-                    bucket=replace(bucket, endpoint_url=storage.endpoint_url),
-                    home=home,
-                    models_dir=models_dir(),
-                ),
-                **SETTINGS,
-                "PYTHONPATH": str(ROOT / "bench" / "faults" / "hook"),
-                "FAULT_HOOKS": "slow_start",
-                "SLOW_START_FILE": str(slow_start),
-            },
-            logs=home,
-            key=make_key(database),
-            database=database,
-        )
-        try:
-            _start(fleet)
-            paths = write_batch(home)
-            undisturbed = results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S)
-            yield FaultBench(
-                fleet=fleet,
-                storage=storage,
-                bucket=bucket,
-                slow_start=slow_start,
-                paths=paths,
-                undisturbed=undisturbed,
+    storage = S3Proxy(urlsplit(bucket.endpoint_url).port or 0)
+    with ExitStack() as stack:
+        storage.start()
+        stack.callback(storage.stop)
+        fleet = stack.enter_context(
+            lent_fleet(
+                database_url=database_url,
+                redis_url=redis_url,
+                bucket=replace(bucket, endpoint_url=storage.endpoint_url),
+                home=home,
             )
-        finally:
-            fleet.stop()
-            database.dispose()
+        )
+        log_moves(fleet.database)
+        HeldPostgres(database_url).install()
+        fleet.environment |= {
+            **SETTINGS,
+            "PYTHONPATH": str(HOOK_FOLDER),
+            "FAULT_HOOKS": "slow_start",
+            "SLOW_START_FILE": str(slow_start),
+        }
+        _start(fleet)
+        paths = write_batch(home)
+        yield FaultBench(
+            fleet=fleet,
+            storage=storage,
+            bucket=bucket,
+            slow_start=slow_start,
+            paths=paths,
+            undisturbed=results_as_bytes(fleet, fleet.submit_all(paths), timeout_s=TIMEOUT_S),
+        )
 
 
 def write_batch(folder: Path) -> list[Path]:

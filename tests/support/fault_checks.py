@@ -1,62 +1,93 @@
 """What has to hold after any fault, looked up in the database and in the results.
 
-Every document final and its chunks too, each finished once and with no deadline left, and every
-result what it is without the fault.
+Every document final, its chunks and pages too, each of them once and with no deadline left, and
+every result what it is without the fault.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from sqlalchemy import text
 
 from db.engine import Database
+from db.states import (
+    FINAL_DOCUMENT_STATES,
+    OPEN_CHUNK_STATES,
+    OPEN_DOCUMENT_STATES,
+    ChunkState,
+    PageState,
+)
 from tests.support.fleet import Fleet
 
-FINAL_STATES = ("succeeded", "partly_succeeded", "failed", "cancelled", "isolated")
+_OPEN = {*OPEN_DOCUMENT_STATES, *OPEN_CHUNK_STATES, PageState.QUEUED}
+_FINAL_STATES = sorted({*FINAL_DOCUMENT_STATES, *ChunkState, *PageState} - _OPEN)
 
-_MOVES = """
-CREATE TABLE state_moves (number bigserial, kind text, id uuid, generation int, state text);
-CREATE FUNCTION note_move() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  INSERT INTO state_moves (kind, id, generation, state)
-  VALUES (TG_TABLE_NAME, NEW.id, NEW.generation, NEW.state);
+# Every move of a state, as the database saw it: what is done twice leaves two of them. A final row
+# that gets another result has come to its end once more.
+_LOG = """
+CREATE TABLE moves (kind text, id text, generation int, source text, target text);
+CREATE FUNCTION log_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO moves VALUES (
+    TG_TABLE_NAME,
+    CASE TG_TABLE_NAME
+      WHEN 'pages' THEN to_jsonb(NEW)->>'document_id' || ' ' || (to_jsonb(NEW)->>'page_index')
+      ELSE to_jsonb(NEW)->>'id'
+    END,
+    NEW.generation,
+    OLD.state,
+    NEW.state
+  );
   RETURN NULL;
 END $$;
-CREATE TRIGGER note_move AFTER UPDATE ON documents FOR EACH ROW
-  WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION note_move();
-CREATE TRIGGER note_move AFTER UPDATE ON chunks FOR EACH ROW
-  WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION note_move();
+CREATE TRIGGER log_moves AFTER UPDATE ON documents FOR EACH ROW
+  WHEN (OLD.state <> NEW.state OR OLD.result_key IS DISTINCT FROM NEW.result_key
+    OR OLD.finished_at IS DISTINCT FROM NEW.finished_at) EXECUTE FUNCTION log_move();
+CREATE TRIGGER log_moves AFTER UPDATE ON chunks FOR EACH ROW
+  WHEN (OLD.state <> NEW.state OR OLD.result_key IS DISTINCT FROM NEW.result_key)
+  EXECUTE FUNCTION log_move();
+CREATE TRIGGER log_moves AFTER UPDATE ON pages FOR EACH ROW EXECUTE FUNCTION log_move();
 """
 
-_ROWS = """(
-  SELECT 'documents' AS kind, id, generation, state, lease_expires_at, dispatch_after
+_NOT_ENDED_ONCE = """
+SELECT ended.kind, ended.id, ended.state, count(moves.id) AS times FROM (
+  SELECT 'documents' AS kind, id::text, generation, state
   FROM documents WHERE id = ANY(:ids)
   UNION ALL
-  SELECT 'chunks', id, generation, state, lease_expires_at, dispatch_after
+  SELECT 'chunks', id::text, generation, state
   FROM chunks WHERE document_id = ANY(:ids)
-) AS rows"""
+  UNION ALL
+  SELECT 'pages', document_id::text || ' ' || page_index, generation, state
+  FROM pages WHERE document_id = ANY(:ids)
+) AS ended
+LEFT JOIN moves ON moves.kind = ended.kind AND moves.id = ended.id
+  AND moves.generation = ended.generation AND moves.target = ANY(:final)
+GROUP BY ended.kind, ended.id, ended.state
+HAVING count(moves.id) <> 1 OR NOT (ended.state = ANY(:final))
+"""
 
-_NOT_FINISHED_ONCE = f"""
-SELECT rows.kind, rows.id, rows.state, count(moves.id) AS times FROM {_ROWS}
-LEFT JOIN state_moves AS moves
-  ON moves.kind = rows.kind AND moves.id = rows.id AND moves.generation = rows.generation
-  AND moves.state = ANY(:final)
-GROUP BY rows.kind, rows.id, rows.state
-HAVING count(moves.id) <> 1 OR NOT (rows.state = ANY(:final))
-"""  # noqa: S608 - put together from the constant above
-
-# A final row has no deadline, so that nobody looks at it again.
-_STILL_DUE = f"""
-SELECT kind, id, state FROM {_ROWS}
-WHERE lease_expires_at IS NOT NULL OR dispatch_after IS NOT NULL
-"""  # noqa: S608 - put together from the constant above
+# A final row has no deadline, so that nobody looks at it again, and nobody works on it.
+_STILL_DUE = """
+SELECT 'document', id, state FROM documents
+WHERE id = ANY(:ids)
+  AND (dispatch_after IS NOT NULL OR lease_expires_at IS NOT NULL OR worker IS NOT NULL)
+UNION ALL
+SELECT 'chunk', id, state FROM chunks
+WHERE document_id = ANY(:ids)
+  AND (dispatch_after IS NOT NULL OR lease_expires_at IS NOT NULL OR worker IS NOT NULL)
+"""
 
 
 def log_moves(database: Database) -> None:
-    """Have the database write down each move of a document or chunk from now on."""
+    """Have the database write down each move of a document, chunk or page from now on."""
     with database.transaction() as session:
-        session.execute(text(_MOVES))
+        session.execute(text(_LOG))
+
+
+def forget_documents(database: Database) -> None:
+    """Remove all documents, and what was written down of their moves."""
+    with database.transaction() as session:
+        session.execute(text("TRUNCATE moves, documents CASCADE"))
 
 
 def results_as_bytes(
@@ -72,17 +103,15 @@ def check_nothing_lost_or_done_twice(
 ) -> None:
     """Wait for documents and check everything; ``expected`` are results of a run without fault."""
     assert results_as_bytes(fleet, ids, timeout_s=timeout_s) == dict(expected)
-    check_finished_once(fleet, ids)
+    check_ended_once(fleet.database, ids.values())
     assert fleet.ended() == []
 
 
-def check_finished_once(fleet: Fleet, ids: Mapping[str, UUID]) -> None:
-    """Check that final documents and their chunks came there once, and that none has a deadline."""
-    these = {"ids": list(ids.values())}
-    with fleet.database.transaction() as session:
-        wrong = session.execute(
-            text(_NOT_FINISHED_ONCE), {**these, "final": list(FINAL_STATES)}
-        ).all()
+def check_ended_once(database: Database, document_ids: Iterable[UUID]) -> None:
+    """Check that documents, chunks and pages are final, came there once, and are nobody's."""
+    these = {"ids": list(document_ids)}
+    with database.transaction() as session:
+        wrong = session.execute(text(_NOT_ENDED_ONCE), {**these, "final": _FINAL_STATES}).all()
         due = session.execute(text(_STILL_DUE), these).all()
     assert wrong == []
     assert due == []

@@ -15,13 +15,8 @@ import pymupdf
 import redis
 
 from bench.faults.kill_points import POINTS, hook_environment
-from db.states import (
-    FINAL_DOCUMENT_STATES,
-    OPEN_CHUNK_STATES,
-    ChunkState,
-    PageState,
-    Priority,
-)
+from db.states import FINAL_DOCUMENT_STATES, Priority
+from tests.support.fault_checks import check_ended_once, forget_documents, log_moves
 from tests.support.fleet import Fleet, wait_for, without_run
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, picture_of, write_lines
@@ -60,36 +55,9 @@ SETTINGS = {
     "PAGEFLEET_REDIS_KEY_PREFIX": KEY_PREFIX,
 }
 
-# Every move of a state, as the database saw it: what is done twice leaves two of them.
-_AUDIT = """
-    CREATE TABLE moves (kind text, id text, source text, target text);
-    CREATE FUNCTION log_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      INSERT INTO moves VALUES (
-        TG_TABLE_NAME,
-        CASE TG_TABLE_NAME
-          WHEN 'pages' THEN to_jsonb(NEW)->>'document_id' || ' ' || (to_jsonb(NEW)->>'page_index')
-          ELSE to_jsonb(NEW)->>'id'
-        END,
-        OLD.state,
-        NEW.state
-      );
-      RETURN NULL;
-    END $$;
-    CREATE TRIGGER log_moves AFTER UPDATE ON documents FOR EACH ROW
-      WHEN (OLD.state <> NEW.state OR OLD.result_key IS DISTINCT FROM NEW.result_key
-        OR OLD.finished_at IS DISTINCT FROM NEW.finished_at) EXECUTE FUNCTION log_move();
-    CREATE TRIGGER log_moves AFTER UPDATE ON chunks FOR EACH ROW
-      WHEN (OLD.state <> NEW.state OR OLD.result_key IS DISTINCT FROM NEW.result_key)
-      EXECUTE FUNCTION log_move();
-    CREATE TRIGGER log_moves AFTER UPDATE ON pages FOR EACH ROW EXECUTE FUNCTION log_move();
-"""
-
-
 _QUEUES = [f"{KEY_PREFIX}{queue_list(queue, each)}" for queue in QUEUES for each in Priority]
 # Messages that workers hold; those of the dead stay there until the visibility timeout.
 _UNACKED, _UNACKED_INDEX = f"{KEY_PREFIX}unacked", f"{KEY_PREFIX}unacked_index"
-
-_FINAL = [*FINAL_DOCUMENT_STATES, ChunkState.SUCCEEDED, ChunkState.ISOLATED, PageState.OK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +90,7 @@ class FaultStage:
             self.broker_url, decode_responses=True, socket_timeout=2 * REACH_TIMEOUT_S
         )
         self.fleet.environment |= {**SETTINGS, **self.settings, **hook_environment(self.broker_url)}
-        with self.fleet.database.transaction() as session:
-            session.connection().exec_driver_sql(_AUDIT)
+        log_moves(self.fleet.database)
         self.start(*PROCESSES)
         self.sound = self.result(self.wait_until_final(self.submit()))
 
@@ -145,6 +112,15 @@ class FaultStage:
         self._held[point] -= 1
         self.redis.rpush(f"faults:{point}:release", 1)
 
+    def forget_held(self, point: str) -> None:
+        """Note that one that waited has ended, and needs not be let go."""
+        self._held[point] -= 1
+
+    def name_of(self, who: Mapping[str, Any]) -> str:
+        """Return which process it is, or belongs to, that ``reached`` told of."""
+        running = filter(self.fleet.is_running, PROCESSES)
+        return next(name for name in running if self.fleet.pid(name) == who["group"])
+
     def settle(self) -> None:
         """End what a test left: let go who waits, forget all, start what is dead or was stopped."""
         for point in POINTS:
@@ -152,8 +128,7 @@ class FaultStage:
             while self._held[point] > 0:
                 self.release(point)
         self.redis.delete(_UNACKED, _UNACKED_INDEX, *_QUEUES)
-        with self.fleet.database.transaction() as session:
-            session.connection().exec_driver_sql("TRUNCATE moves, documents CASCADE")
+        forget_documents(self.fleet.database)
         self.start(*(name for name in PROCESSES if not self.fleet.is_running(name)))
 
     def start(self, *names: str) -> None:
@@ -203,15 +178,9 @@ class FaultStage:
             app.send_task(task, arguments, queue=queue, connection=connection)
         app.close()
 
-    def rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:
-        """Return what a query finds."""
-        with self.fleet.database.transaction() as session:
-            found = session.connection().exec_driver_sql(query, values).all()
-        return [tuple(row) for row in found]
-
     def value(self, query: str, **values: object) -> Any:
         """Return the only value that a query finds."""
-        [(value,)] = self.rows(query, **values)
+        [(value,)] = self.fleet.rows(query, **values)
         return value
 
     def state(self, document_id: UUID) -> str:
@@ -222,31 +191,29 @@ class FaultStage:
         """Wait until a document's state is final; return its id."""
         wait_for(
             f"the end of document {document_id}",
-            lambda: self.state(document_id) in FINAL_DOCUMENT_STATES or None,
+            lambda: self.state(document_id) in FINAL_DOCUMENT_STATES,
             timeout_s=timeout_s,
         )
         return document_id
 
-    def is_waiting_for_a_document(self) -> bool | None:
-        """Say whether a transaction waits for another one's lock of a document; else None."""
-        return (
-            self.value(
-                "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()"
-                " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR UPDATE%%'"
-            )
-            or None
+    def is_waiting_for_a_document(self) -> bool:
+        """Say whether a transaction waits for another one's lock of a document."""
+        is_waiting: bool = self.value(
+            "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()"
+            " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR UPDATE%%'"
         )
+        return is_waiting
 
     def wait_until_idle_but(self, running: int) -> None:
         """Wait until all messages are taken, and all but ``running`` of them acknowledged."""
         wait_for(
             "the end of other messages",
-            lambda: (self._waiting(), self.redis.hlen(_UNACKED)) == (0, running) or None,
+            lambda: (self._waiting(), self.redis.hlen(_UNACKED)) == (0, running),
             timeout_s=END_TIMEOUT_S,
         )
 
     def result(self, document_id: UUID) -> Result:
-        state, key = self.rows(
+        state, key = self.fleet.rows(
             "SELECT state, result_key FROM documents WHERE id = %(id)s", id=document_id
         )[0]
         client = s3_client(self.bucket)
@@ -269,47 +236,15 @@ class FaultStage:
 
     def require_ended_once(self) -> None:
         """Require that each row of the test came to its end once, and nobody waits for any."""
-        self._require_all_final()
-        self._require_one_end_each()
-        self._require_no_deadline()
+        documents = self.fleet.rows("SELECT id FROM documents")
+        check_ended_once(self.fleet.database, [document_id for (document_id,) in documents])
         self._require_empty_queues()
-
-    def _require_all_final(self) -> None:
-        open_documents = self.value(
-            "SELECT count(*) FROM documents WHERE state <> ALL(%(final)s)",
-            final=list(FINAL_DOCUMENT_STATES),
-        )
-        open_chunks = self.value(
-            "SELECT count(*) FROM chunks WHERE state = ANY(%(open)s)", open=list(OPEN_CHUNK_STATES)
-        )
-        open_pages = self.value(
-            "SELECT count(*) FROM pages WHERE state = %(open)s", open=PageState.QUEUED
-        )
-        assert (open_documents, open_chunks, open_pages) == (0, 0, 0)
-
-    def _require_one_end_each(self) -> None:
-        ends = self.rows(
-            "SELECT kind, id, count(*) FROM moves WHERE target = ANY(%(final)s)"
-            " GROUP BY kind, id HAVING count(*) <> 1",
-            final=_FINAL,
-        )
-        assert ends == []
-
-    def _require_no_deadline(self) -> None:
-        for table in ("documents", "chunks"):
-            assert (
-                self.rows(
-                    f"SELECT id, state FROM {table} WHERE dispatch_after IS NOT NULL"  # noqa: S608
-                    " OR lease_expires_at IS NOT NULL OR worker IS NOT NULL"
-                )
-                == []
-            )
 
     def _require_empty_queues(self) -> None:
         """Require that hints about work that is done are taken and dropped, not left for ever."""
         wait_for(
             "the end of all messages",
-            lambda: self._waiting() == 0 or None,
+            lambda: self._waiting() == 0,
             timeout_s=END_TIMEOUT_S,
         )
 

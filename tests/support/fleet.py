@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,18 +18,27 @@ import httpx
 
 from db import api_keys
 from db.engine import Database
+from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
+from workers.settings import models_dir
 
 T = TypeVar("T")
 
 POLL_S = 0.1
 READY_TIMEOUT_S = 120.0
 TENANT = "acceptance"
+# What a stack has.
+COMMANDS = {
+    "api": ("api",),
+    "assembler": ("worker", "--queues", "split,assemble", "--slots", "1"),
+    "recognizer": ("worker", "--queues", "recognize", "--slots", "2"),
+    "reconciler": ("reconcile",),
+}
 _STOP_TIMEOUT_S = 60.0
 
 
 def wait_for(what: str, look: Callable[[], T | None], *, timeout_s: float) -> T:
-    """Return what ``look`` finds as soon as it finds something.
+    """Return what ``look`` finds as soon as it finds something: what is true, or not empty.
 
     Raises:
         AssertionError: it found nothing in time.
@@ -36,7 +46,7 @@ def wait_for(what: str, look: Callable[[], T | None], *, timeout_s: float) -> T:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         found = look()
-        if found is not None:
+        if found:
             return found
         time.sleep(POLL_S)
     raise AssertionError(f"waited {timeout_s:g} s in vain for {what}")
@@ -65,11 +75,9 @@ class Fleet:
             )
 
     def start_all(self) -> None:
-        """Start what a stack has, and wait until the API answers."""
-        self.start("api", "api")
-        self.start("recognizer", "worker", "--queues", "recognize", "--slots", "2")
-        self.start("assembler", "worker", "--queues", "split,assemble", "--slots", "1")
-        self.start("reconciler", "reconcile")
+        """Start one process of each kind, and wait until the API answers."""
+        for name, arguments in COMMANDS.items():
+            self.start(name, *arguments)
         self.wait_for_api()
 
     def wait_for_api(self) -> None:
@@ -176,28 +184,30 @@ class Fleet:
             result: dict[str, Any] = client.get(f"/v1/documents/{document_id}/result").json()
         return result
 
+    def rows(self, query: str, *parameters: object, **named: object) -> list[tuple[Any, ...]]:
+        """Return what the database says; placeholders are ``%s`` or ``%(name)s``."""
+        with self.database.transaction() as session:
+            found = session.connection().exec_driver_sql(query, named or parameters).all()
+        return [tuple(row) for row in found]
+
     def wait_for_claim(self) -> int:
         """Return the process id of a pool child that holds a chunk right now."""
 
         def look() -> int | None:
-            with self.database.transaction() as session:
-                row = session.connection().exec_driver_sql(
-                    "SELECT worker FROM chunks WHERE state = 'running' LIMIT 1"
-                )
-                worker = row.scalar()
-            return int(worker.rpartition(":")[2]) if worker else None
+            workers = self.rows("SELECT worker FROM chunks WHERE state = 'running' LIMIT 1")
+            return int(workers[0][0].rpartition(":")[2]) if workers else None
 
         return wait_for("a claimed chunk", look, timeout_s=READY_TIMEOUT_S)
 
     def is_refused(self) -> bool:
         """Tell whether no API accepts connections."""
-        return self._api_answers() is None
+        return not self._api_answers()
 
-    def _api_answers(self) -> bool | None:
+    def _api_answers(self) -> bool:
         address = urlsplit(self.api_url)
         with socket.socket() as probe:
             probe.settimeout(1)
-            return probe.connect_ex((address.hostname, address.port)) == 0 or None
+            return probe.connect_ex((address.hostname, address.port)) == 0
 
 
 def without_run(result: dict[str, Any]) -> dict[str, Any]:
@@ -208,14 +218,44 @@ def without_run(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def fleet_environment(
-    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path, models_dir: Path
+@contextmanager
+def lent_fleet(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
+) -> Iterator[Fleet]:
+    """Lend processes of every kind on the given servers, none of them started yet."""
+    require_bundle()
+    database = Database(database_url)
+    fleet = Fleet(
+        environment=_environment(
+            database_url=database_url, redis_url=redis_url, bucket=bucket, home=home
+        ),
+        logs=home,
+        key=_make_key(database),
+        database=database,
+    )
+    try:
+        yield fleet
+    finally:
+        fleet.stop()
+        database.dispose()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _environment(
+    *, database_url: str, redis_url: str, bucket: S3Bucket, home: Path
 ) -> dict[str, str]:
     """Return the variables of a fleet on the given servers, with the delays of a test."""
     return {
         "PATH": os.environ["PATH"],
         "PAGEFLEET_HOME": str(home),
-        "PAGEFLEET_MODELS_DIR": str(models_dir),
+        "PAGEFLEET_MODELS_DIR": str(models_dir()),
         "PAGEFLEET_DATABASE_URL": database_url,
         "PAGEFLEET_REDIS_URL": redis_url,
         **bucket.environment(),
@@ -230,15 +270,6 @@ def fleet_environment(
     }
 
 
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def make_key(database: Database) -> str:
-    """Make an API key for the tests' tenant."""
+def _make_key(database: Database) -> str:
     with database.transaction() as session:
         return api_keys.create(session, tenant=TENANT, name="tests")

@@ -79,8 +79,8 @@ class HeldPostgres:
             connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
             connection.execute("SELECT pg_reload_conf()")
 
-    def _somebody_sleeps(self) -> bool | None:
-        return self._count("pid", _SLEEPS) > 0 or None
+    def _somebody_sleeps(self) -> bool:
+        return self._count("pid", _SLEEPS) > 0
 
     def _count(self, what: str, wait_event: str) -> int:
         with self._connect() as connection:

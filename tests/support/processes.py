@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.process_usage import children_of, pool_children_of
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 _POLL_S = 0.02
 
@@ -63,7 +65,7 @@ def stopped(pid: int | None) -> Iterator[None]:
     assert pid is not None
     family = [pid]
     for each in family:  # grows while it is gone through
-        family += _children_of(each)
+        family += [child.pid for child in children_of(each)]
     for each in family:
         os.kill(each, signal.SIGSTOP)
     try:
@@ -75,19 +77,4 @@ def stopped(pid: int | None) -> Iterator[None]:
 
 def pool_children(worker_pid: int) -> list[int]:
     """Return the processes of the slots of a worker, those that are only starting included."""
-    return _children_of(worker_pid, with_arguments="billiard.spawn")
-
-
-def _children_of(pid: int, *, with_arguments: str = "") -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="],  # noqa: S607 - wherever it lies
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
-    return [
-        int(child)
-        for child, parent, arguments in lines
-        if int(parent) == pid and with_arguments in arguments
-    ]
+    return [child.pid for child in pool_children_of(worker_pid)]

@@ -3,11 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from db import documents
-from db.documents import DocumentClaim, PlannedChunk
+from db import chunks, documents
+from db.chunks import ChunkClaim, PageRecord
+from db.documents import DocumentClaim
 from db.engine import Session
 from db.ids import new_id
 from db.models import Document
+from db.planned_chunks import PlannedChunk, plan_chunks
+from db.states import PageState
 from workers.ocr.options import OcrOptions
 
 TENANT = "archive"
@@ -48,6 +51,31 @@ def claim_split(session: Session, document_id: UUID, *, lease_s: float = 60) -> 
     return claim
 
 
+def claim_chunk(
+    session: Session, chunk_id: UUID, *, lease_s: float = 60, max_attempts: int = 4
+) -> ChunkClaim:
+    """Claim a chunk; the test fails when there is nothing to claim."""
+    claim = chunks.claim(
+        session, chunk_id, worker="test:1", lease_s=lease_s, max_attempts=max_attempts
+    )
+    assert claim is not None
+    return claim
+
+
+def publish_chunk(session: Session, claim: ChunkClaim, *, result_key: str | None = None) -> bool:
+    """Publish all pages of a chunk as read; return whether the document is to be assembled."""
+    return chunks.publish(
+        session,
+        claim,
+        result_key=result_key or f"result-of-attempt-{claim.attempt}",
+        pages=[
+            PageRecord(index, PageState.OK, {"route": "ocr"})
+            for index in range(claim.page_start, claim.page_stop)
+        ],
+        assemble_after_s=5,
+    )
+
+
 def add_recognizing_document(
     session: Session,
     *,
@@ -61,15 +89,12 @@ def add_recognizing_document(
     ``chord_grace_s=None``: they are due at once and belong to no chord.
     """
     document_id = add_document(session, **values)
-    chunks = [
-        PlannedChunk(new_id(), start, min(start + chunk_pages, page_count))
-        for start in range(0, page_count, chunk_pages)
-    ]
+    planned = plan_chunks(range(page_count), chunk_pages=chunk_pages)
     documents.start_recognizing(
         session,
         claim_split(session, document_id),
         page_count=page_count,
-        chunks=chunks,
+        chunks=planned,
         chord_grace_s=chord_grace_s,
     )
-    return document_id, chunks
+    return document_id, planned

@@ -14,8 +14,9 @@ from tests.support.postgres_faults import HeldPostgres
 
 pytestmark = pytest.mark.timeout(600)
 
-# Past the lease, so that every claim ends meanwhile; a minute would only take longer.
-AWAY_S = 2 * float(SETTINGS["PAGEFLEET_LEASE_S"])
+# Past the lease, so that every claim ends meanwhile, and past the time for which anybody asks what
+# became of a COMMIT; a minute would only take longer.
+AWAY_S = 4 * float(SETTINGS["PAGEFLEET_LEASE_S"])
 LOST_ANSWERS_S = 3.0
 
 
@@ -31,7 +32,7 @@ def crash(_held: HeldPostgres, server: Postgres) -> None:
 def stop_in_order(server: Postgres) -> None:
     assert server.pid is not None
     os.kill(server.pid, signal.SIGINT)
-    wait_for("the end of the server", server.exit_code, timeout_s=30)
+    wait_for("the end of the server", lambda: server.exit_code() is not None, timeout_s=30)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from bench.faults.s3_proxy import Weather
 from cli.stack.postgres import Postgres
 from cli.stack.valkey import Valkey
 from db.engine import IDLE_TIMEOUT_S
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.timeout(600)
 
 LEASE_S = float(SETTINGS["PAGEFLEET_LEASE_S"])
 KILLS = 50
+# Whoever stores the pages of a chunk waits until the weather changes.
+HELD_UP = Weather("slow", delay_s=TIMEOUT_S, matching="^PUT .*/chunks/")
 # Longer than Celery gives a new pool child by default before it kills it.
 SLOW_START_S = 6.0
 # What waits for a lock on a row, and whose it is.
@@ -42,10 +45,10 @@ LOCK_WAITERS = (
 @contextmanager
 def held_chunk(bench: FaultBench) -> Iterator[tuple[dict[str, UUID], int]]:
     """Hold a document's only chunk up while its pages are stored; yields the child's process."""
-    with bench.storage.slow(TIMEOUT_S, r"^PUT .*/chunks/"):
+    with bench.storage.during(HELD_UP):
         ids = bench.submit_one()
         pid = bench.fleet.wait_for_claim()
-        wait_for("the pages", lambda: bench.storage.arrived or None, timeout_s=TIMEOUT_S)
+        wait_for("the pages", lambda: bench.storage.troubled, timeout_s=TIMEOUT_S)
         yield ids, pid
 
 
@@ -56,28 +59,27 @@ def row_locked(postgres: Postgres, document_id: UUID) -> Iterator[None]:
         yield
 
 
-def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool | None]:
+def second_attempt(bench: FaultBench, ids: dict[str, UUID]) -> Callable[[], bool]:
     """Return what looks whether another child has claimed the chunk, and runs."""
     return lambda: (
-        bench.rows(
+        bench.fleet.rows(
             "SELECT attempt FROM chunks WHERE state = 'running' AND document_id = ANY(%s)",
             list(ids.values()),
         )
         == [(2,)]
-        or None
     )
 
 
-def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool | None]:
-    return lambda: bench.rows(LOCK_WAITERS)[0][0] >= count or None
+def lock_waiters(bench: FaultBench, count: int) -> Callable[[], bool]:
+    return lambda: bench.fleet.rows(LOCK_WAITERS)[0][0] >= count
 
 
 def pids_of_children(bench: FaultBench) -> list[int]:
     """Return the pool children of all workers as soon as there are any."""
 
-    def look() -> list[int] | None:
+    def look() -> list[int]:
         workers = [bench.fleet.pid(name) for name in (*RECOGNIZERS, ASSEMBLER)]
-        return [child for worker in workers for child in pool_children(worker)] or None
+        return [child for worker in workers for child in pool_children(worker)]
 
     return wait_for("pool children", look, timeout_s=TIMEOUT_S)
 
@@ -91,9 +93,9 @@ def test_a_message_that_is_delivered_again_while_its_task_runs_does_nothing_twic
 ) -> None:
     skipped_before = log_of(bench).count("chunk skipped")
 
-    def is_skipped() -> bool | None:
+    def is_skipped() -> bool:
         deliver_again(fault_valkey.url())
-        return log_of(bench).count("chunk skipped") > skipped_before or None
+        return log_of(bench).count("chunk skipped") > skipped_before
 
     with held_chunk(bench) as (ids, _):
         wait_for("the second delivery", is_skipped, timeout_s=TIMEOUT_S)
@@ -112,12 +114,12 @@ def test_a_child_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on
         bench.check(ids)
     wait_for(
         "the end of the late attempt",
-        lambda: log_of(bench).count("work ended early") > ended_before or None,
+        lambda: log_of(bench).count("work ended early") > ended_before,
         timeout_s=TIMEOUT_S,
     )
 
     bench.check(ids)
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT attempt FROM chunks WHERE document_id = ANY(%s)", list(ids.values())
     ) == [(2,)]
 
@@ -126,7 +128,7 @@ def test_a_late_write_that_reaches_the_database_is_refused_there(
     bench: FaultBench, fault_postgres: Postgres
 ) -> None:
     with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
-        bench.storage.delay_s = 0
+        bench.storage.weather = Weather()
         wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
         with stopped(pid):
             wait_for("another child", second_attempt(bench, ids), timeout_s=TIMEOUT_S)
@@ -139,7 +141,7 @@ def test_a_child_that_stops_inside_a_transaction_holds_nobody_up(
 ) -> None:
     with ExitStack() as stop:
         with held_chunk(bench) as (ids, pid), row_locked(fault_postgres, *ids.values()):
-            bench.storage.delay_s = 0
+            bench.storage.weather = Weather()
             wait_for("the write", lock_waiters(bench, 1), timeout_s=TIMEOUT_S)
             stop.enter_context(stopped(pid))
         bench.check(ids, timeout_s=IDLE_TIMEOUT_S + TIMEOUT_S)
@@ -149,7 +151,7 @@ def test_a_child_that_stops_inside_a_transaction_holds_nobody_up(
 
 def test_a_whole_worker_that_stops_for_a_while_costs_no_document(bench: FaultBench) -> None:
     with bench.batch_under_way() as ids, stopped(bench.fleet.pid(RECOGNIZERS[0])):
-        bench.storage.delay_s = 0
+        bench.storage.weather = Weather()
         bench.check(ids)
 
     bench.check(ids)
@@ -172,7 +174,7 @@ def test_fifty_killed_children_cost_no_document(bench: FaultBench) -> None:
     bench.check_many_killed(ids)
     bench.check_many_killed(late_ids)
     # Some that were hit held a chunk.
-    assert bench.rows(
+    assert bench.fleet.rows(
         "SELECT max(attempt) > 1 FROM chunks WHERE document_id = ANY(%s)",
         [*ids.values(), *late_ids.values()],
     ) == [(True,)]
@@ -180,13 +182,13 @@ def test_fifty_killed_children_cost_no_document(bench: FaultBench) -> None:
 
 def test_a_replacement_child_that_starts_slowly_is_left_to_start(bench: FaultBench) -> None:
     slow, other = (bench.fleet.pid(name) for name in RECOGNIZERS)
-    (child,) = wait_for("a child", lambda: pool_children(slow) or None, timeout_s=TIMEOUT_S)
+    (child,) = wait_for("a child", lambda: pool_children(slow), timeout_s=TIMEOUT_S)
 
     with bench.slow_starts(SLOW_START_S):
         os.kill(child, signal.SIGKILL)
         (replacement,) = wait_for(
             "its replacement",
-            lambda: set(pool_children(slow)) - {child} or None,
+            lambda: set(pool_children(slow)) - {child},
             timeout_s=TIMEOUT_S,
         )
         with stopped(other):

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -58,3 +59,11 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
     ):
         yield ServedApi(url=url, key=key, client=client, database=database)
     database.dispose()
+
+
+@pytest.fixture
+def client_settings(monkeypatch: pytest.MonkeyPatch, served_api: ServedApi, tmp_path: Path) -> None:
+    """Let commands of this process speak to the API that is served."""
+    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
+    monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", served_api.url)
+    monkeypatch.setenv("PAGEFLEET_CLIENT_API_KEY", served_api.key)

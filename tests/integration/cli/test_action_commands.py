@@ -18,12 +18,7 @@ PDF = b"%PDF-1.7\n" + bytes(2_000)
 
 runner = CliRunner()
 
-
-@pytest.fixture(autouse=True)
-def settings(monkeypatch: pytest.MonkeyPatch, served_api: ServedApi, tmp_path: Path) -> None:
-    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
-    monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", served_api.url)
-    monkeypatch.setenv("PAGEFLEET_CLIENT_API_KEY", served_api.key)
+pytestmark = pytest.mark.usefixtures("client_settings")
 
 
 @pytest.fixture

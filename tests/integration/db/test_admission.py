@@ -13,10 +13,10 @@ from sqlalchemy import event, func, select, text, update
 
 from db import admission, api_keys, documents
 from db.admission import KeyUse, OpenWork
-from db.documents import PlannedChunk
 from db.engine import Database, Session
 from db.ids import new_id
 from db.models import Document, KeyUsage
+from db.planned_chunks import PlannedChunk
 from db.states import OPEN_DOCUMENT_STATES, DocumentState, Priority
 from tests.support.rows import (
     TENANT,

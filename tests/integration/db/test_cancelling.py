@@ -1,49 +1,26 @@
 """Cancelling against everybody else who changes the same rows."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from sqlalchemy import text
 
 from db import batches, cancelling, chunks, documents, pages
-from db.chunks import ChunkClaim, PageRecord
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
+from db.planned_chunks import PlannedChunk
 from db.states import ChunkState, DocumentState, PageState
 from tests.support.backlog import add_batch
 from tests.support.rows import (
     TENANT,
     add_document,
     add_recognizing_document,
+    claim_chunk,
     claim_split,
+    publish_chunk,
 )
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID) -> ChunkClaim:
-    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=60, max_attempts=4)
-    assert found is not None
-    return found
-
-
-def publish(session: Session, held: ChunkClaim) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key="r",
-        pages=[
-            PageRecord(index, PageState.OK, {}) for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
 
 
 def cancel(database: Database, document_id: UUID) -> DocumentState:
@@ -94,8 +71,8 @@ def test_a_split_that_was_cancelled_writes_no_rows(database: Database) -> None:
 def test_open_chunks_are_cancelled_and_what_was_read_is_kept(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=6)
-        publish(session, claim(session, planned[0].id))
-        held = claim(session, planned[1].id)
+        publish_chunk(session, claim_chunk(session, planned[0].id))
+        held = claim_chunk(session, planned[1].id)
 
     cancel(database, document_id)
 
@@ -117,7 +94,7 @@ def test_open_chunks_are_cancelled_and_what_was_read_is_kept(database: Database)
 def test_an_assembly_that_was_cancelled_publishes_nothing(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        publish(session, claim(session, planned[0].id))
+        publish_chunk(session, claim_chunk(session, planned[0].id))
         held = documents.claim_assembly(
             session, document_id, generation=1, worker="a", lease_s=60, max_attempts=4
         )
@@ -200,12 +177,12 @@ def test_the_last_chunk_and_a_cancel_leave_a_cancelled_document(
 ) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        held = claim(session, planned[0].id)
+        held = claim_chunk(session, planned[0].id)
 
     _, published = both_at_once(
         database,
         lambda session: cancelling.cancel(session, document_id, tenant=TENANT),
-        lambda session: publish(session, held),
+        lambda session: publish_chunk(session, held),
     )
 
     with database.transaction() as session:
@@ -243,7 +220,7 @@ def test_no_chunk_is_open_after_a_split_and_a_cancel_at_once(
         held = claim_split(session, document_id)
 
     def split(session: Session) -> None:
-        plan = [documents.PlannedChunk(document_id, 0, 1)]
+        plan = [PlannedChunk(document_id, 0, 1)]
         documents.start_recognizing(session, held, page_count=1, chunks=plan, chord_grace_s=None)
 
     both_at_once(
@@ -301,7 +278,7 @@ def test_a_cancel_and_a_worker_that_writes_its_row_twice_do_not_wait_for_each_ot
 ) -> None:
     with database.transaction() as session:
         document_id, (first, _) = add_recognizing_document(session)
-        held = claim(session, first.id)
+        held = claim_chunk(session, first.id)
     cancels = threading.Thread(target=cancel, args=[database, document_id])
 
     with database.transaction() as worker:

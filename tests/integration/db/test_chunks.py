@@ -1,48 +1,26 @@
 import threading
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
 from db import chunks, documents, outbox, pages
-from db.chunks import ChunkClaim, PageRecord
-from db.engine import Database, Session
+from db.chunks import ChunkClaim
+from db.engine import Database
 from db.errors import StaleStateError
 from db.outbox import Turns, Work
 from db.states import DocumentState, PageState, Priority
-from tests.support.rows import DUE_NOW_S, add_recognizing_document
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID, *, lease_s: float = 60) -> ChunkClaim:
-    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=lease_s, max_attempts=4)
-    assert found is not None
-    return found
-
-
-def publish(session: Session, held: ChunkClaim) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key=f"result-of-attempt-{held.attempt}",
-        pages=[
-            PageRecord(index, PageState.OK, {"route": "ocr"})
-            for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
+from tests.support.rows import (
+    DUE_NOW_S,
+    add_recognizing_document,
+    claim_chunk,
+    publish_chunk,
+)
 
 
 def test_a_chunk_is_claimed_by_one_worker(database: Database) -> None:
     with database.transaction() as session:
         _, planned = add_recognizing_document(session)
-        claim(session, planned[0].id)
+        claim_chunk(session, planned[0].id)
 
         second = chunks.claim(session, planned[0].id, worker="b", lease_s=60, max_attempts=4)
 
@@ -67,11 +45,11 @@ def test_a_chunk_of_a_finished_document_is_not_claimed(database: Database) -> No
 def test_a_late_attempt_publishes_nothing(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
-        zombie = claim(session, planned[0].id, lease_s=-1)
-        publish(session, claim(session, planned[0].id))
+        zombie = claim_chunk(session, planned[0].id, lease_s=-1)
+        publish_chunk(session, claim_chunk(session, planned[0].id))
 
     with database.transaction() as session, pytest.raises(StaleStateError):
-        publish(session, zombie)
+        publish_chunk(session, zombie)
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)
@@ -81,8 +59,8 @@ def test_a_late_attempt_publishes_nothing(database: Database) -> None:
 def test_a_zombie_learns_of_it_when_it_renews(database: Database) -> None:
     with database.transaction() as session:
         _, planned = add_recognizing_document(session)
-        zombie = claim(session, planned[0].id, lease_s=-1)
-        claim(session, planned[0].id)
+        zombie = claim_chunk(session, planned[0].id, lease_s=-1)
+        claim_chunk(session, planned[0].id)
 
     with database.transaction() as session, pytest.raises(StaleStateError):
         chunks.renew(session, zombie, lease_s=60)
@@ -100,7 +78,7 @@ def test_only_the_last_chunk_makes_the_document_due(database: Database) -> None:
 
     for chunk in planned:
         with database.transaction() as session:
-            publish(session, claim(session, chunk.id))
+            publish_chunk(session, claim_chunk(session, chunk.id))
         due.append(is_due(database, document_id))
 
     assert due == [False, True]
@@ -109,13 +87,13 @@ def test_only_the_last_chunk_makes_the_document_due(database: Database) -> None:
 def test_two_last_chunks_that_commit_together_make_the_document_due(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
-        claims = [claim(session, chunk.id) for chunk in planned]
+        claims = [claim_chunk(session, chunk.id) for chunk in planned]
     together = threading.Barrier(2)
 
     def finish(held: ChunkClaim) -> None:
         with database.transaction() as session:
             together.wait(timeout=10)
-            publish(session, held)
+            publish_chunk(session, held)
 
     threads = [threading.Thread(target=finish, args=(held,)) for held in claims]
     for thread in threads:
@@ -133,9 +111,9 @@ def test_a_last_chunk_calls_for_the_assembly_when_a_failed_attempt_killed_the_ch
     with database.transaction() as session:
         _, planned = add_recognizing_document(session, page_count=1)
         for _ in range(earlier_attempts):
-            claim(session, planned[0].id, lease_s=-1)
+            claim_chunk(session, planned[0].id, lease_s=-1)
 
-        answer = publish(session, claim(session, planned[0].id))
+        answer = publish_chunk(session, claim_chunk(session, planned[0].id))
 
     assert answer is needs_a_message
 
@@ -150,7 +128,7 @@ def test_a_last_chunk_that_came_outside_of_a_chord_calls_for_the_assembly(
             session, Work.RECOGNIZE, Priority.INTERACTIVE, turns=Turns(), room=1, backoff_s=60
         )
 
-        answer = publish(session, claim(session, planned[0].id))
+        answer = publish_chunk(session, claim_chunk(session, planned[0].id))
 
     assert answer
 
@@ -158,7 +136,7 @@ def test_a_last_chunk_that_came_outside_of_a_chord_calls_for_the_assembly(
 def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
-        claim(session, planned[0].id, lease_s=-1)
+        claim_chunk(session, planned[0].id, lease_s=-1)
 
         chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
 
@@ -174,10 +152,10 @@ def test_a_chunk_that_was_given_up_fails_its_pages_and_no_others(database: Datab
 def test_a_chunk_that_somebody_works_on_is_not_given_up(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
-        held = claim(session, planned[0].id)
+        held = claim_chunk(session, planned[0].id)
 
         chunks.give_up(session, planned[0].id, code="worker_lost", detail="x")
-        publish(session, held)
+        publish_chunk(session, held)
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)
@@ -188,10 +166,10 @@ def test_a_chunk_put_back_without_blame_keeps_its_attempts(database: Database) -
     with database.transaction() as session:
         _, planned = add_recognizing_document(session)
         for _ in range(10):
-            held = claim(session, planned[0].id)
+            held = claim_chunk(session, planned[0].id)
             chunks.put_back(session, held, delay_s=0, is_excused=True)
 
-        once_more = claim(session, planned[0].id)
+        once_more = claim_chunk(session, planned[0].id)
 
     assert once_more.attempt == 11
 
@@ -200,7 +178,7 @@ def test_a_chunk_is_not_claimed_beyond_its_attempts(database: Database) -> None:
     with database.transaction() as session:
         _, planned = add_recognizing_document(session)
         for _ in range(4):
-            claim(session, planned[0].id, lease_s=-1)
+            claim_chunk(session, planned[0].id, lease_s=-1)
 
         fifth = chunks.claim(session, planned[0].id, worker="a", lease_s=60, max_attempts=4)
 
@@ -210,7 +188,7 @@ def test_a_chunk_is_not_claimed_beyond_its_attempts(database: Database) -> None:
 def test_a_chunk_that_fails_from_within_fails_its_pages(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session)
-        held = claim(session, planned[0].id)
+        held = claim_chunk(session, planned[0].id)
 
         chunks.fail(session, held, code="internal", detail="x")
 

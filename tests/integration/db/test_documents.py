@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 
 from db import chunks, documents, pages
@@ -15,13 +13,6 @@ from tests.support.rows import (
     claim_split,
     make_document,
 )
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
 
 
 def test_of_two_claims_of_a_queued_document_one_wins(database: Database) -> None:

@@ -1,7 +1,6 @@
 """What the database's refusals become, on a real one."""
 
 import traceback
-from collections.abc import Iterator
 from time import monotonic
 
 import psycopg
@@ -16,13 +15,6 @@ from tests.support.processes import stopped
 from tests.support.rows import make_document
 
 FILENAME = "the-name-of-a-patient.pdf"
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
 
 
 def execute(database: Database, *statements: str) -> None:

@@ -1,9 +1,7 @@
 """Whose rows are taken first, on a real Postgres with backlogs of thousands."""
 
 from collections import Counter
-from collections.abc import Iterator
 
-import pytest
 from sqlalchemy import text
 
 from db import outbox
@@ -12,13 +10,6 @@ from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from tests.support.backlog import add_batch, add_bulk
 from tests.support.rows import DUE_NOW_S, add_document, add_recognizing_document
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
 
 
 def take(

@@ -1,36 +1,27 @@
 """A chunk that nobody could finish becomes chunks of one page each, once, whoever interferes."""
 
+import functools
 import threading
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
 from db import chunks, documents, outbox, pages
-from db.chunks import ChunkClaim, PageRecord
+from db.chunks import ChunkClaim
 from db.engine import Database, Session
 from db.errors import StaleStateError
 from db.models import Chunk
 from db.outbox import Turns, Work
 from db.states import ChunkState, DocumentState, PageState, Priority
-from tests.support.rows import add_recognizing_document
+from tests.support.rows import (
+    add_recognizing_document,
+    claim_chunk,
+    publish_chunk,
+)
 
 MAX_ATTEMPTS = 2
 
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID, *, lease_s: float = 60) -> ChunkClaim:
-    found = chunks.claim(
-        session, chunk_id, worker="test:1", lease_s=lease_s, max_attempts=MAX_ATTEMPTS
-    )
-    assert found is not None
-    return found
+claim = functools.partial(claim_chunk, max_attempts=MAX_ATTEMPTS)
 
 
 def spend(session: Session, chunk_id: UUID) -> ChunkClaim:
@@ -43,19 +34,6 @@ def isolate(session: Session, chunk_id: UUID) -> bool:
     if spent is not None:
         chunks.isolate(session, spent)
     return spent is not None
-
-
-def publish(session: Session, held: ChunkClaim) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key="key",
-        pages=[
-            PageRecord(index, PageState.OK, {"route": "ocr"})
-            for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
 
 
 def rows_of(session: Session, document_id: UUID) -> list[Chunk]:
@@ -119,7 +97,12 @@ def test_a_try_that_is_excused_is_not_the_last(database: Database) -> None:
         _, (only,) = add_recognizing_document(session, page_count=1)
         spend(session, only.id)
         isolate(session, only.id)
-        chunks.put_back(session, claim(session, only.id), delay_s=0, is_excused=True)
+        chunks.put_back(
+            session,
+            claim(session, only.id),
+            delay_s=0,
+            is_excused=True,
+        )
 
         held = claim(session, only.id)
 
@@ -170,7 +153,7 @@ def test_a_zombie_publishes_nothing_into_what_was_isolated(
         isolate(session, chunk.id)
 
     with database.transaction() as session, pytest.raises(StaleStateError):
-        publish(session, zombie)
+        publish_chunk(session, zombie)
     with database.transaction() as session, pytest.raises(StaleStateError):
         chunks.note_failure(session, zombie, "gpu_out_of_memory")
 
@@ -188,7 +171,7 @@ def test_a_chunk_that_somebody_works_on_is_not_isolated(database: Database) -> N
         held = claim(session, first.id)
 
         was_isolated = isolate(session, first.id)
-        publish(session, held)
+        publish_chunk(session, held)
 
     assert not was_isolated
 
@@ -201,7 +184,7 @@ def test_the_last_of_all_pages_ends_the_document_without_a_chord(database: Datab
         alone = [row.id for row in rows_of(session, document_id) if row.is_isolated]
 
         calls = [
-            publish(session, claim(session, chunk_id))
+            publish_chunk(session, claim(session, chunk_id))
             for chunk_id in (alone[0], other.id, alone[1])
         ]
 
@@ -222,7 +205,7 @@ def test_a_page_that_fails_alone_fails_no_other(database: Database) -> None:
         spend(session, poison)
         chunks.give_up(session, poison, code="page_crashed", detail="x")
         for chunk_id in (good, other.id):
-            publish(session, claim(session, chunk_id))
+            publish_chunk(session, claim(session, chunk_id))
 
         rows = pages.list_of_document(session, document_id)
 

@@ -1,14 +1,11 @@
-from collections.abc import Iterator
 from uuid import UUID
 
-import pytest
-
 from db import chunks, documents, outbox
-from db.documents import PlannedChunk
 from db.engine import Database, Session
 from db.ids import new_id
 from db.models import Chunk
 from db.outbox import DueWork, Turns, Work
+from db.planned_chunks import PlannedChunk
 from db.states import DocumentState, Priority
 from tests.support.rows import (
     DUE_NOW_S,
@@ -16,13 +13,6 @@ from tests.support.rows import (
     add_recognizing_document,
     claim_split,
 )
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
 
 
 def take(session: Session, work: Work, *, room: int = 10, backoff_s: float = 30) -> list[DueWork]:

@@ -17,12 +17,13 @@ from sqlalchemy.exc import NoResultFound
 
 from db import cancelling, chunks, deleting, documents, outbox, retrying
 from db.chunks import ChunkClaim, PageRecord
-from db.documents import DocumentClaim, PlannedChunk
+from db.documents import DocumentClaim
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
 from db.ids import new_id
 from db.models import Chunk, Document, Page
 from db.outbox import DueWork, Turns, Work
+from db.planned_chunks import PlannedChunk
 from db.states import (
     FINAL_DOCUMENT_STATES,
     OPEN_CHUNK_STATES,

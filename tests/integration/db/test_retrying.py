@@ -1,45 +1,23 @@
 """Retrying against everybody else who changes the same rows."""
 
 import threading
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from db import admission, cancelling, chunks, documents, pages, retrying
-from db.chunks import ChunkClaim, PageRecord
-from db.engine import Database, Session
+from db.engine import Database
 from db.errors import RowNotFoundError, StaleStateError
-from db.retrying import Retry, plan_chunks
+from db.retrying import Retry
 from db.states import ChunkState, DocumentState, PageState, Priority
-from tests.support.rows import TENANT, add_document, add_recognizing_document, claim_split
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    yield database
-    database.dispose()
-
-
-def claim(session: Session, chunk_id: UUID) -> ChunkClaim:
-    found = chunks.claim(session, chunk_id, worker="test:1", lease_s=60, max_attempts=4)
-    assert found is not None
-    return found
-
-
-def publish(session: Session, held: ChunkClaim, key: str) -> bool:
-    return chunks.publish(
-        session,
-        held,
-        result_key=key,
-        pages=[
-            PageRecord(index, PageState.OK, {}) for index in range(held.page_start, held.page_stop)
-        ],
-        assemble_after_s=5,
-    )
+from tests.support.rows import (
+    TENANT,
+    add_document,
+    add_recognizing_document,
+    claim_chunk,
+    claim_split,
+    publish_chunk,
+)
 
 
 def retry(database: Database, document_id: UUID) -> Retry:
@@ -50,26 +28,6 @@ def retry(database: Database, document_id: UUID) -> Retry:
 def cancel(database: Database, document_id: UUID) -> None:
     with database.transaction() as session:
         cancelling.cancel(session, document_id, tenant=TENANT)
-
-
-@given(
-    not_read=st.sets(st.integers(0, 200)).map(sorted),
-    chunk_pages=st.integers(1, 16),
-)
-def test_chunks_of_a_retry_cover_what_was_not_read_and_nothing_else(
-    not_read: list[int], chunk_pages: int
-) -> None:
-    planned = plan_chunks(not_read, chunk_pages=chunk_pages)
-
-    covered = [index for chunk in planned for index in range(chunk.page_start, chunk.page_stop)]
-    assert covered == not_read
-    assert max((len(range(c.page_start, c.page_stop)) for c in planned), default=1) <= chunk_pages
-
-
-def test_neighbouring_pages_are_read_together() -> None:
-    planned = plan_chunks([1, 2, 3, 5, 8, 9], chunk_pages=2)
-
-    assert [(c.page_start, c.page_stop) for c in planned] == [(1, 3), (3, 4), (5, 6), (8, 10)]
 
 
 def test_a_document_that_failed_in_its_split_is_queued_again(database: Database) -> None:
@@ -96,7 +54,7 @@ def test_a_cancelled_document_goes_on_with_the_pages_that_were_not_read(
 ) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=6)
-        publish(session, claim(session, planned[1].id), "first")
+        publish_chunk(session, claim_chunk(session, planned[1].id), result_key="first")
     cancel(database, document_id)
 
     retry(database, document_id)
@@ -119,7 +77,7 @@ def test_a_cancelled_document_goes_on_with_the_pages_that_were_not_read(
 def test_a_document_whose_assembly_alone_failed_is_assembled_again(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=1)
-        publish(session, claim(session, planned[0].id), "first")
+        publish_chunk(session, claim_chunk(session, planned[0].id), result_key="first")
     cancel(database, document_id)
 
     retry(database, document_id)
@@ -139,16 +97,16 @@ def test_a_document_whose_assembly_alone_failed_is_assembled_again(database: Dat
 def test_a_late_worker_of_the_earlier_generation_publishes_nothing(database: Database) -> None:
     with database.transaction() as session:
         document_id, planned = add_recognizing_document(session, page_count=2)
-        zombie = claim(session, planned[0].id)
+        zombie = claim_chunk(session, planned[0].id)
     cancel(database, document_id)
     retry(database, document_id)
     with database.transaction() as session:
         old = chunks.claim(session, planned[0].id, worker="a", lease_s=9, max_attempts=4)
         (new,) = (c for c in chunks.list_of_document(session, document_id) if c.generation == 2)
-        publish(session, claim(session, new.id), "second")
+        publish_chunk(session, claim_chunk(session, new.id), result_key="second")
 
     with database.transaction() as session, pytest.raises(StaleStateError):
-        publish(session, zombie, "first")
+        publish_chunk(session, zombie, result_key="first")
 
     with database.transaction() as session:
         rows = pages.list_of_document(session, document_id)
@@ -219,7 +177,7 @@ def test_a_retry_is_as_much_open_work_as_it_has_pages_to_read(database: Database
         )
         before = admission.open_work(session)[Priority.INTERACTIVE]
         for chunk in planned[1:]:
-            publish(session, claim(session, chunk.id), "r")
+            publish_chunk(session, claim_chunk(session, chunk.id))
     cancel(database, document_id)
 
     retry(database, document_id)

@@ -1,11 +1,13 @@
 """Every step of a document, when the connection is lost in its COMMIT."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 import redis
 
 from db import chunks, documents
+from db.documents import DocumentClaim
 from db.engine import Database, Session
 from db.models import Chunk, Document
 from db.states import ChunkState, DocumentState
@@ -100,23 +102,29 @@ def test_the_last_chunk_calls_the_assembly_though_its_commit_is_lost(
         assert client.llen("pagefleet:assemble") == 1
 
 
+def take_split(
+    pipeline: Pipeline, document_id: UUID, *, read: Callable[[Session, DocumentClaim], None]
+) -> None:
+    claimed_work.take(
+        lambda session: documents.claim_split(
+            session, document_id, worker="test:1", lease_s=60, max_attempts=3
+        ),
+        documents,
+        read=read,
+        transaction=pipeline.database.transaction,
+        rules=pipeline.rules,
+    )
+
+
 def test_a_claim_that_a_signal_to_end_came_into_is_given_back(pipeline: Pipeline) -> None:
     document_id = pipeline.accept(tiff_of(1))
 
-    def stop_after_claim(session: Session, _claim: documents.DocumentClaim) -> None:
+    def stop_after_claim(session: Session, _claim: DocumentClaim) -> None:
         session.commit()  # took effect, and then the signal
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        claimed_work.take(
-            lambda session: documents.claim_split(
-                session, document_id, worker="test:1", lease_s=60, max_attempts=3
-            ),
-            documents,
-            read=stop_after_claim,
-            transaction=pipeline.database.transaction,
-            rules=pipeline.rules,
-        )
+        take_split(pipeline, document_id, read=stop_after_claim)
 
     with pipeline.database.transaction() as session:
         row = session.get_one(Document, document_id)
@@ -126,22 +134,14 @@ def test_a_claim_that_a_signal_to_end_came_into_is_given_back(pipeline: Pipeline
 def test_a_signal_gives_back_nobody_elses_claim(pipeline: Pipeline) -> None:
     document_id = pipeline.accept(tiff_of(1))
 
-    def lose_to_another(session: Session, _claim: documents.DocumentClaim) -> None:
+    def lose_to_another(session: Session, _claim: DocumentClaim) -> None:
         session.rollback()  # did not take effect, and somebody else claimed
         with pipeline.database.transaction() as other:
             documents.claim_split(other, document_id, worker="other:1", lease_s=60, max_attempts=3)
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        claimed_work.take(
-            lambda session: documents.claim_split(
-                session, document_id, worker="test:1", lease_s=60, max_attempts=3
-            ),
-            documents,
-            read=lose_to_another,
-            transaction=pipeline.database.transaction,
-            rules=pipeline.rules,
-        )
+        take_split(pipeline, document_id, read=lose_to_another)
 
     with pipeline.database.transaction() as session:
         row = session.get_one(Document, document_id)

@@ -16,8 +16,8 @@ def lines_of(fleet: Fleet, name: str) -> list[str]:
     return (fleet.logs / f"{name}.log").read_text("utf-8").splitlines()
 
 
-def with_event(fleet: Fleet, name: str, event: str) -> list[str] | None:
-    return [line for line in lines_of(fleet, name) if event in line] or None
+def with_event(fleet: Fleet, name: str, event: str) -> list[str]:
+    return [line for line in lines_of(fleet, name) if event in line]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def lines(idle_fleet: Fleet, samples: dict[str, Sample]) -> list[str]:
     """The log of a worker that split a document and a file that is none, and was told to stop."""
     idle_fleet.start("api", "api")
     idle_fleet.start("splitter", "worker", "--queues", "split,assemble", "--slots", "1")
-    wait_for("the API", idle_fleet._api_answers, timeout_s=START_LIMIT_S)
+    idle_fleet.wait_for_api()
     for name in ("letters.pdf", "damaged.pdf"):
         idle_fleet.submit(samples[name].path)
     for event in ("document split", "work ended early"):

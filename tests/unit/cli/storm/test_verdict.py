@@ -3,7 +3,7 @@ from uuid import UUID
 
 import pytest
 
-from bench.storm_verdict import (
+from cli.storm.verdict import (
     LOST,
     NOT_ACCEPTED,
     NOT_FINAL,

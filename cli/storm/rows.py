@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from bench.storm_verdict import STUCK, Found, Problem
+from cli.storm.verdict import STUCK, Found, Problem
 from db.engine import Database
 
 # By which the sweep of a storm, which looks every second, has seen to a row that is due.

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from bench.storm_plan import FAULTS, KINDS, plan_faults
+from cli.storm.plan import FAULTS, KINDS, plan_faults
 
 
 @pytest.mark.parametrize("seed", range(20))
