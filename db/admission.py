@@ -167,9 +167,13 @@ def charge(session: Session, document: Document) -> KeyUse:
 
 
 def real_pages(page_count: int) -> Mapping[str, Any]:
-    """Return what a document's row says once its pages are counted; pixels grow as pages do."""
+    """Return what a document's row says once its pages are counted."""
+    return {"page_count": page_count, **pages_to_read(page_count)}
+
+
+def pages_to_read(page_count: int) -> Mapping[str, Any]:
+    """Return how much work a document's row says that it is; pixels grow as pages do."""
     return {
-        "page_count": page_count,
         "page_estimate": page_count,
         "pixel_estimate": Document.pixel_estimate
         * cast(page_count, BigInteger)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import ColumnElement, Row, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
@@ -84,10 +84,20 @@ def count(session: Session, batch_id: UUID) -> BatchCounts:
     )
 
 
+def lock_alone(session: Session, batch_id: UUID) -> None:
+    """Wait for all transactions that rely on the state of a batch; later ones wait for this one."""
+    session.execute(select(func.pg_advisory_xact_lock(_lock_of(batch_id))))
+
+
 def _locked(session: Session, batch_id: UUID) -> Row[str, datetime | None]:
-    """Read where a batch stands; whoever moves it waits for this transaction."""
-    return session.execute(
-        select(Batch.state, Batch.finished_at)
-        .where(Batch.id == batch_id)
-        .with_for_update(read=True)
-    ).one()
+    """Read where a batch stands; whoever moves it waits for this transaction.
+
+    Not by a lock of the row: those who share one let each other in for ever, past whoever waits to
+    have it alone.
+    """
+    session.execute(select(func.pg_advisory_xact_lock_shared(_lock_of(batch_id))))
+    return session.execute(select(Batch.state, Batch.finished_at).where(Batch.id == batch_id)).one()
+
+
+def _lock_of(batch_id: UUID) -> ColumnElement[int]:
+    return func.hashtextextended(str(batch_id), 0)

@@ -6,6 +6,7 @@ ledger, so that a retry goes on from there.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from uuid import UUID
 
 from sqlalchemy import ScalarSelect, exists, func, select, update
@@ -24,6 +25,10 @@ from db.states import (
 )
 
 CODE = "cancelled"
+
+# Of the documents of one step, short of its last one: their chunks are rows to be changed, and
+# their pages rows to be counted.
+_MOST_PAGES = 20_000
 
 
 def cancel(session: Session, document_id: UUID, *, tenant: str) -> DocumentState:
@@ -50,6 +55,7 @@ def start_batch(session: Session, batch_id: UUID, *, tenant: str) -> None:
         RowNotFoundError: there is none.
     """
     batches.get(session, batch_id, tenant=tenant)
+    batches.lock_alone(session, batch_id)
     session.execute(
         update(Batch)
         .where(Batch.id == batch_id)
@@ -71,7 +77,8 @@ def unfinished_batches(session: Session, *, limit: int) -> Sequence[UUID]:
 def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: int) -> UUID | None:
     """End open documents of a cancelled batch, up to ``limit`` in the order of their ids.
 
-    A document that somebody is changing is passed over, and so found by the next walk.
+    Fewer where they are large, so that no step takes longer than a statement may. A document that
+    somebody is changing is passed over, and so found by the next walk.
 
     Args:
         session: an open transaction.
@@ -82,21 +89,29 @@ def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: 
     Returns:
         Where the next step goes on; None: the walk is over.
     """
-    query = select(Document.id).where(
+    query = select(Document.id, func.coalesce(Document.page_count, 0)).where(
         Document.batch_id == batch_id, Document.state.in_(sorted(OPEN_DOCUMENT_STATES))
     )
     if after is not None:
         query = query.where(Document.id > after)
-    found = session.scalars(
-        query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True)
+    found = session.execute(
+        query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     ).all()
-    if found:
-        _cancel_locked(session, found)
-    return found[-1] if len(found) == limit else None
+    pages_before = accumulate((page_count for _, page_count in found), initial=0)
+    document_ids = [
+        document_id
+        for (document_id, _), pages in zip(found, pages_before, strict=False)
+        if pages < _MOST_PAGES
+    ]
+    if document_ids:
+        _cancel_locked(session, document_ids)
+    is_over = len(document_ids) == len(found) < limit
+    return None if is_over else document_ids[-1]
 
 
 def finish_batch(session: Session, batch_id: UUID) -> bool:
     """Note that no document of a cancelled batch is open any more; False: one still is."""
+    batches.lock_alone(session, batch_id)  # what is asked next sees what was retried before
     is_open = exists().where(
         Document.batch_id == batch_id, Document.state.in_(sorted(OPEN_DOCUMENT_STATES))
     )

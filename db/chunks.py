@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, and_, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Update, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from db import planned_chunks
+from db import documents, planned_chunks
 from db.errors import StaleStateError
 from db.models import Chunk, Document, Page
 from db.states import OPEN_CHUNK_STATES, ChunkState, DocumentState, PageState
@@ -77,6 +77,9 @@ def claim(
             lease_expires_at=lease_end,
             dispatch_after=lease_end,
             error_code=None,  # who dies without a word leaves none
+            # Messages do arrive: the next wait begins anew. The first try leaves the count, which
+            # says whether a chord is sound.
+            deliveries=case((Chunk.attempt > 0, 0), else_=Chunk.deliveries),
         )
         .returning(
             Chunk.attempt,
@@ -183,7 +186,7 @@ def publish(
     Raises:
         StaleStateError: another attempt owns the chunk; nothing was changed.
     """
-    _lock_document(session, claim.document_id)
+    documents.lock(session, claim.document_id)
     _set_once(
         session,
         claim,
@@ -224,7 +227,7 @@ def lock_spent(session: Session, chunk_id: UUID, *, max_attempts: int) -> Chunk 
     document = session.execute(
         select(Document.state, Document.generation)
         .where(Document.id == document_id)
-        .with_for_update()
+        .with_for_update(key_share=True)
     ).one_or_none()
     chunk = session.scalars(
         select(Chunk)
@@ -276,7 +279,7 @@ def give_up(session: Session, chunk_id: UUID, *, code: str, detail: str) -> None
     chunk = session.get(Chunk, chunk_id)
     if chunk is None:
         return
-    _lock_document(session, chunk.document_id)
+    documents.lock(session, chunk.document_id)
     row = session.execute(
         update(Chunk)
         .where(Chunk.id == chunk_id, _is_free())
@@ -303,7 +306,7 @@ def fail(session: Session, claim: ChunkClaim, *, code: str, detail: str) -> None
     Raises:
         StaleStateError: another attempt owns the chunk; nothing was changed.
     """
-    _lock_document(session, claim.document_id)
+    documents.lock(session, claim.document_id)
     _set_once(session, claim, {"state": ChunkState.FAILED, "error_code": code, **_FINAL})
     _fail_pages(session, claim, code, detail)
     _close_document_if_done(session, claim.document_id, claim.generation, 0)
@@ -352,10 +355,6 @@ def _fail_pages(session: Session, claim: ChunkClaim, code: str, detail: str) -> 
             error_detail=detail,
         )
     )
-
-
-def _lock_document(session: Session, document_id: UUID) -> None:
-    session.execute(select(Document.id).where(Document.id == document_id).with_for_update())
 
 
 def _close_document_if_done(

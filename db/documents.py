@@ -68,8 +68,21 @@ def get_locked(session: Session, document_id: UUID, *, tenant: str) -> Document:
     Raises:
         RowNotFoundError: there is none.
     """
-    document = session.get(Document, document_id, with_for_update=True, populate_existing=True)
+    lock(session, document_id)
+    document = session.get(Document, document_id, populate_existing=True)
     return _visible(document, document_id, tenant=tenant)
+
+
+def lock(session: Session, document_id: UUID) -> None:
+    """Keep everybody else from changing a document, or its chunks' ends, until COMMIT.
+
+    FOR NO KEY UPDATE, as every lock of a document: Postgres itself takes FOR KEY SHARE of it for a
+    chunk that is written twice in a transaction. Who waited for that with the chunk in hand would
+    block whoever has the document and waits for the chunk.
+    """
+    session.execute(
+        select(Document.id).where(Document.id == document_id).with_for_update(key_share=True)
+    )
 
 
 def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Document | None:
@@ -191,7 +204,7 @@ def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
 
 def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
     """Say whether these chunks are the document's, after whatever is being committed of it."""
-    session.execute(select(Document.id).where(Document.id == claim.document_id).with_for_update())
+    lock(session, claim.document_id)
     return session.get(Chunk, chunks[0].id) is not None
 
 
@@ -313,13 +326,19 @@ def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> N
     _set_once(session, statement, claim.document_id)
 
 
-def give_up(session: Session, document_id: UUID, *, code: str, detail: str) -> bool:
-    """End a document that no worker could split or assemble; False: somebody is at it after all."""
+def give_up(
+    session: Session, document_id: UUID, *, code: str, detail: str, max_attempts: int
+) -> bool:
+    """End a document that no worker could split or assemble.
+
+    False: somebody is at it after all, or it has got further, or begun anew, since it was found.
+    """
     row = session.execute(
         update(Document)
         .where(
             Document.id == document_id,
             Document.state.in_(sorted(OPEN_DOCUMENT_STATES)),
+            Document.attempt - Document.excused >= max_attempts,
             or_(Document.lease_expires_at.is_(None), _lease_is_over()),
         )
         .values(
@@ -417,6 +436,7 @@ def _claim(
         )
         .values(
             attempt=Document.attempt + 1,
+            deliveries=0,  # messages do arrive: the next wait begins anew
             worker=worker,
             lease_expires_at=lease_end,
             dispatch_after=lease_end,

@@ -94,18 +94,25 @@ def take_spent(
 def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
     """Undo the marks of work that was not sent, which costs it neither back-off nor its turn.
 
-    A row that somebody claimed meanwhile is left alone.
+    A row that somebody claimed meanwhile, or is changing, is left alone: who waited for one of
+    many could block another who has it and waits for the next.
     """
     for table, is_chunk in (("documents", False), ("chunks", True)):
         rows = [work for work in unsent if (work.work is Work.RECOGNIZE) is is_chunk]
         session.execute(
             text(f"""
+                WITH unsent AS MATERIALIZED (
+                  SELECT id AS unsent_id, due_since
+                  FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS timestamptz[]))
+                    AS marked(marked_id, due_since)
+                  JOIN {table} ON id = marked_id
+                  WHERE dispatch_after IS NOT NULL
+                    AND (lease_expires_at IS NULL OR lease_expires_at < now())
+                  FOR NO KEY UPDATE OF {table} SKIP LOCKED
+                )
                 UPDATE {table}
                 SET deliveries = deliveries - 1, dispatch_after = unsent.due_since
-                FROM unnest(CAST(:ids AS uuid[]), CAST(:times AS timestamptz[]))
-                  AS unsent(unsent_id, due_since)
-                WHERE id = unsent.unsent_id AND dispatch_after IS NOT NULL
-                  AND (lease_expires_at IS NULL OR lease_expires_at < now())
+                FROM unsent WHERE id = unsent.unsent_id
             """),  # noqa: S608 - the two tables above
             {"ids": [work.id for work in rows], "times": [work.due_since for work in rows]},
         )

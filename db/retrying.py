@@ -4,6 +4,7 @@ What was read keeps its place in the ledger and in storage. Messages, chords and
 generation before find its chunks final and another generation in the row, and change nothing.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from db import batches, documents, planned_chunks
+from db import admission, batches, documents, planned_chunks
 from db.cancelling import cancel_chunks
 from db.models import Chunk, Document, Page
 from db.states import (
@@ -70,7 +71,14 @@ def _read_the_rest(session: Session, document: Document) -> None:
     planned = planned_chunks.plan_chunks(indexes, chunk_pages=chunk_pages or 1)
     # Without a page to read it was the assembly that failed or was cancelled.
     dispatch_after = None if planned else func.now()
-    _start_over(session, document, state=DocumentState.RECOGNIZING, dispatch_after=dispatch_after)
+    _start_over(
+        session,
+        document,
+        state=DocumentState.RECOGNIZING,
+        dispatch_after=dispatch_after,
+        # A page of ten thousand must not count as all of them against what may be open.
+        work=admission.pages_to_read(max(len(indexes), 1)),
+    )
     session.execute(update(Page).where(*not_read).values(generation=document.generation, **_UNREAD))
     planned_chunks.insert(session, document, planned)
 
@@ -81,6 +89,7 @@ def _start_over(
     *,
     state: DocumentState,
     dispatch_after: Any,  # noqa: ANN401 - a time of the database, or none
+    work: Mapping[str, Any] | None = None,
 ) -> None:
     """Move the row to a new generation; ``document`` says afterwards what is in it."""
     is_queued = state is DocumentState.QUEUED
@@ -106,6 +115,7 @@ def _start_over(
             recognizing_at=None if is_queued else func.now(),
             assembling_at=None,
             finished_at=None,
+            **(work or {}),
         )
         .execution_options(synchronize_session=False)
     )

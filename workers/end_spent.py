@@ -61,7 +61,13 @@ def end_spent(*, transaction: Transaction, rules: WorkRules, limit: int) -> Ende
 def _give_up_document(work: DueWork, transaction: Transaction, rules: WorkRules) -> bool:
     cause = failures.ERROR_CODES["worker_lost"]
     with transaction() as session:
-        is_given_up = documents.give_up(session, work.id, code=cause.code, detail=cause.sentence)
+        is_given_up = documents.give_up(
+            session,
+            work.id,
+            code=cause.code,
+            detail=cause.sentence,
+            max_attempts=rules.max_attempts,
+        )
     if is_given_up:
         log.error(
             "work given up",

@@ -1,12 +1,21 @@
 """Migrations lead from an empty database to the models, and no further the second time."""
 
+from pathlib import Path
+from typing import Any
+
+import alembic.command
+import alembic.config
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import text
 
-from db.engine import driver_url
+import db
+from db import cancelling, chunks, deleting
+from db.engine import Database, driver_url
 from db.migrate import migrate
 from db.models import Model
+from tests.support.rows import TENANT, add_document, add_recognizing_document
 
 
 def differences(database_url: str) -> list[object]:
@@ -26,3 +35,60 @@ def test_a_database_can_be_migrated_again(database_url: str) -> None:
     migrate(database_url)
 
     assert differences(database_url) == []
+
+
+def go_back(database_url: str, revision: str) -> None:
+    configuration = alembic.config.Config()
+    configuration.set_main_option("script_location", str(Path(db.__file__).parent / "migrations"))
+    engine = sqlalchemy.create_engine(driver_url(database_url))
+    with engine.begin() as connection:
+        configuration.attributes["connection"] = connection
+        alembic.command.downgrade(configuration, revision)
+    engine.dispose()
+
+
+def read(database_url: str, query: str) -> list[tuple[Any, ...]]:
+    engine = sqlalchemy.create_engine(driver_url(database_url))
+    with engine.connect() as connection:
+        found = [tuple(row) for row in connection.execute(text(query))]
+    engine.dispose()
+    return found
+
+
+def test_an_earlier_release_finds_nothing_in_the_rows_that_it_does_not_know(
+    database_url: str,
+) -> None:
+    database = Database(database_url)
+    with database.transaction() as session:
+        isolated, (first, _) = add_recognizing_document(session)
+        for _ in range(2):
+            chunks.claim(session, first.id, worker="a", lease_s=-1, max_attempts=2)
+        spent = chunks.lock_spent(session, first.id, max_attempts=2)
+        assert spent is not None
+        chunks.isolate(session, spent)
+        cancelled, _ = add_recognizing_document(session)
+        cancelling.cancel(session, cancelled, tenant=TENANT)
+        deleted = add_document(session, state="succeeded", result_key="1/result.json")
+        deleting.mark(session, deleted, tenant=TENANT, writers_s=60)
+    database.dispose()
+
+    go_back(database_url, "0001")
+
+    documents = read(
+        database_url,
+        "SELECT id, state, result_key, dispatch_after IS NULL, finished_at IS NULL FROM documents"
+        " ORDER BY created_at, id",
+    )
+    assert documents == [
+        (isolated, "recognizing", None, True, True),
+        (cancelled, "cancelled", None, True, False),
+        (deleted, "cancelled", None, True, False),
+    ]
+    pages = read(database_url, "SELECT page_start, page_stop, state FROM chunks ORDER BY 1")
+    assert pages == [(0, 1, "queued"), (1, 2, "queued"), (2, 3, "queued")]
+
+    migrate(database_url)
+
+    assert differences(database_url) == []
+    lanes = read(database_url, "SELECT DISTINCT tenant, lane, is_isolated FROM chunks")
+    assert lanes == [(TENANT, "", False)]

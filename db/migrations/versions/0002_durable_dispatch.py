@@ -71,7 +71,12 @@ def downgrade() -> None:
     op.drop_index("ix_documents_open", table_name="documents")
     for index in ("tried", "assembly_due", "split_due"):
         op.drop_index(f"ix_documents_{index}", table_name="documents")
-    op.execute("UPDATE documents SET state = 'cancelled' WHERE state = 'deleting'")
+    # Without what may be gone from storage, and with nobody who looks for it.
+    op.execute(
+        "UPDATE documents SET state = 'cancelled', error_code = 'cancelled', result_key = NULL,"
+        " result_size_bytes = NULL, dispatch_after = NULL, lease_expires_at = NULL,"
+        " finished_at = coalesce(finished_at, now()) WHERE state = 'deleting'"
+    )
     _replace_check("documents", _DOCUMENT_STATES)
     for column in ("by_chord", "pixel_estimate", "page_estimate", "key_id", "lane"):
         op.drop_column("documents", column)

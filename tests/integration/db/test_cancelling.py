@@ -5,12 +5,14 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 
-from db import cancelling, chunks, documents, pages
+from db import batches, cancelling, chunks, documents, pages
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, StaleStateError
 from db.planned_chunks import PlannedChunk
 from db.states import ChunkState, DocumentState, PageState
+from tests.support.backlog import add_batch
 from tests.support.rows import (
     TENANT,
     add_document,
@@ -229,3 +231,77 @@ def test_no_chunk_is_open_after_a_split_and_a_cancel_at_once(
 
     assert state_of(database, document_id) == DocumentState.CANCELLED
     assert set(chunk_states(database, document_id)) <= {ChunkState.CANCELLED}
+
+
+def test_a_batch_is_cancelled_in_time_while_many_add_documents_to_it(database_url: str) -> None:
+    # More at a time than any of them is done before the next one begins.
+    adding, pause_s = 24, 0.02
+    database = Database(database_url, pool_size=adding + 1)
+    with database.transaction() as session:
+        batch_id = add_batch(session, tenant=TENANT)
+    all_add = threading.Barrier(adding + 1)
+    is_over = threading.Event()
+
+    def add_until_closed() -> None:
+        is_first = True
+        while not is_over.is_set():
+            with database.transaction() as session:
+                if not batches.takes_documents(session, batch_id):
+                    return
+                if is_first:
+                    all_add.wait(timeout=30)
+                is_first = False
+                add_document(session, batch_id=batch_id)
+                threading.Event().wait(pause_s)
+
+    threads = [threading.Thread(target=add_until_closed) for _ in range(adding)]
+    for thread in threads:
+        thread.start()
+    all_add.wait(timeout=30)
+
+    try:
+        with database.transaction() as session:
+            session.execute(text("SET LOCAL statement_timeout = '20s'"))
+            cancelling.start_batch(session, batch_id, tenant=TENANT)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+    with database.transaction() as session:
+        assert not batches.takes_documents(session, batch_id)
+    database.dispose()
+
+
+def test_a_cancel_and_a_worker_that_writes_its_row_twice_do_not_wait_for_each_other(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        document_id, (first, _) = add_recognizing_document(session)
+        held = claim_chunk(session, first.id)
+    cancels = threading.Thread(target=cancel, args=[database, document_id])
+
+    with database.transaction() as worker:
+        chunks.note_failure(worker, held, "gpu_out_of_memory")
+        cancels.start()
+        wait_for_somebody_who_waits(database)
+        # Postgres looks after the document of a row that the transaction itself has written.
+        chunks.put_back(worker, held, delay_s=0, is_excused=False)
+    cancels.join()
+
+    assert state_of(database, document_id) == DocumentState.CANCELLED
+    assert set(chunk_states(database, document_id)) == {ChunkState.CANCELLED}
+
+
+def wait_for_somebody_who_waits(database: Database) -> None:
+    """Return once a transaction waits for a lock."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    for _ in range(500):
+        with database.transaction() as session:
+            if session.scalar(waiting):
+                return
+        threading.Event().wait(0.02)
+    raise AssertionError("nobody waits")

@@ -1,6 +1,11 @@
+from uuid import UUID
+
 from db import chunks, documents, outbox
 from db.engine import Database, Session
+from db.ids import new_id
+from db.models import Chunk
 from db.outbox import DueWork, Turns, Work
+from db.planned_chunks import PlannedChunk
 from db.states import DocumentState, Priority
 from tests.support.rows import (
     DUE_NOW_S,
@@ -19,6 +24,11 @@ def take(session: Session, work: Work, *, room: int = 10, backoff_s: float = 30)
             session, work, priority, turns=Turns(), room=room, backoff_s=backoff_s
         ).due
     ]
+
+
+def give_up(session: Session, document_id: UUID) -> bool:
+    """Give a document up that may be tried once."""
+    return documents.give_up(session, document_id, code="worker_lost", detail="x", max_attempts=1)
 
 
 def test_a_queued_document_without_a_message_is_due_for_its_split(database: Database) -> None:
@@ -116,7 +126,7 @@ def test_a_document_that_nobody_could_split_is_given_up(database: Database) -> N
         document_id = add_document(session)
         claim_split(session, document_id, lease_s=-1)
 
-        documents.give_up(session, document_id, code="worker_lost", detail="x")
+        give_up(session, document_id)
 
     with database.transaction() as session:
         document = documents.get(session, document_id)
@@ -128,9 +138,24 @@ def test_a_document_that_somebody_works_on_is_not_given_up(database: Database) -
         document_id = add_document(session)
         claim_split(session, document_id)
 
-        was_given_up = documents.give_up(session, document_id, code="worker_lost", detail="x")
+        was_given_up = give_up(session, document_id)
 
     assert not was_given_up
+
+
+def test_a_document_that_was_split_after_all_is_not_given_up(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session)
+        slow = claim_split(session, document_id, lease_s=-1)
+        chunk = PlannedChunk(new_id(), 0, 1)
+        documents.start_recognizing(session, slow, page_count=1, chunks=[chunk], chord_grace_s=None)
+
+        # By a sweep that found it before.
+        was_given_up = give_up(session, document_id)
+
+    assert not was_given_up
+    with database.transaction() as session:
+        assert documents.get(session, document_id).state == DocumentState.RECOGNIZING
 
 
 def test_what_could_not_be_sent_is_due_again_without_a_longer_wait(database: Database) -> None:
@@ -146,6 +171,56 @@ def test_what_could_not_be_sent_is_due_again_without_a_longer_wait(database: Dat
         again = take(session, Work.SPLIT, room=10, backoff_s=3_600)
     assert deliveries == 0
     assert [work.id for work in again] == [document_id]
+
+
+def test_a_row_that_somebody_is_changing_is_not_waited_for(database: Database) -> None:
+    with database.transaction() as session:
+        _, (first, second) = add_recognizing_document(session, chord_grace_s=DUE_NOW_S)
+        unsent = take(session, Work.RECOGNIZE, room=10, backoff_s=3_600)
+
+    with database.transaction() as changing, database.transaction() as session:
+        claim = chunks.claim(changing, first.id, worker="a", lease_s=60, max_attempts=4)
+        outbox.put_back_unsent(session, unsent)
+
+    assert claim is not None
+    with database.transaction() as session:
+        due = take(session, Work.RECOGNIZE)
+    assert [work.id for work in due] == [second.id]
+
+
+def test_a_document_that_is_taken_up_again_and_again_waits_no_longer(database: Database) -> None:
+    with database.transaction() as session:
+        document_id = add_document(session, dispatch_after_s=DUE_NOW_S)
+        document = documents.get(session, document_id)
+        document.deliveries = 20
+        session.flush()
+        documents.put_back(session, claim_split(session, document_id), delay_s=-1, is_excused=True)
+
+        take(session, Work.SPLIT, backoff_s=10)
+        session.refresh(document)
+
+    assert document.dispatch_after is not None
+    assert (document.dispatch_after - document.created_at).total_seconds() < 60
+
+
+def test_a_chunk_that_is_taken_up_again_and_again_waits_no_longer(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, (only,) = add_recognizing_document(session, page_count=1)
+        session.get_one(Chunk, only.id).deliveries = 20
+        session.flush()
+        for _ in range(2):
+            claim = chunks.claim(session, only.id, worker="a", lease_s=60, max_attempts=4)
+            assert claim is not None
+            chunks.put_back(session, claim, delay_s=-1, is_excused=True)
+
+        take(session, Work.RECOGNIZE, backoff_s=10)
+
+        chunk = session.get_one(Chunk, only.id)
+        session.refresh(chunk)
+        created_at = documents.get(session, document_id).created_at
+
+    assert chunk.dispatch_after is not None
+    assert (chunk.dispatch_after - created_at).total_seconds() < 60
 
 
 def test_an_unsent_chunk_is_due_again_too(database: Database) -> None:

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from db import cancelling, chunks, documents, pages, retrying
+from db import admission, cancelling, chunks, documents, pages, retrying
 from db.engine import Database
 from db.errors import RowNotFoundError, StaleStateError
 from db.retrying import Retry
-from db.states import ChunkState, DocumentState, PageState
+from db.states import ChunkState, DocumentState, PageState, Priority
 from tests.support.rows import (
     TENANT,
     add_document,
@@ -168,3 +168,21 @@ def test_of_two_retries_at_once_one_starts(database: Database, _round: int) -> N
         new = [c for c in chunks.list_of_document(session, document_id) if c.generation > 1]
     assert sorted(outcomes) == [Retry.STARTED, Retry.STILL_OPEN]
     assert (generation, len(new)) == (2, 2)
+
+
+def test_a_retry_is_as_much_open_work_as_it_has_pages_to_read(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, planned = add_recognizing_document(
+            session, page_count=10, chunk_pages=2, pixel_estimate=1_000
+        )
+        before = admission.open_work(session)[Priority.INTERACTIVE]
+        for chunk in planned[1:]:
+            publish_chunk(session, claim_chunk(session, chunk.id))
+    cancel(database, document_id)
+
+    retry(database, document_id)
+
+    with database.transaction() as session:
+        after = admission.open_work(session)[Priority.INTERACTIVE]
+    assert (before.pages, before.pixels) == (10, 10_000)
+    assert (after.documents, after.pages, after.pixels) == (1, 2, 2_000)

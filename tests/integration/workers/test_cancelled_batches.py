@@ -113,6 +113,28 @@ def test_a_batch_whose_cancelling_was_killed_half_way_is_cancelled_by_the_next_r
     assert is_finished(database, batch_id)
 
 
+def test_large_documents_are_cancelled_a_few_at_a_time(database: Database) -> None:
+    with database.transaction() as session:
+        batch_id = add_batch(session, tenant=TENANT)
+        for _ in range(3):
+            add_document(session, batch_id=batch_id, page_count=10_000)
+        add_document(session, batch_id=batch_id, page_count=30_000)
+    start(database, batch_id)
+    steps = 0
+    after, is_over = None, False
+    left = []
+
+    while not is_over:
+        with database.transaction() as session:
+            after = cancelling.cancel_some(session, batch_id, after=after, limit=500)
+        is_over = after is None
+        steps += 1
+        left.append(counts(database, batch_id).documents.get(DocumentState.QUEUED, 0))
+
+    assert left == [2, 0]
+    assert steps == 2
+
+
 def test_the_sweep_goes_on_with_a_cancelled_batch(pipeline: Pipeline) -> None:
     with pipeline.database.transaction() as session:
         batch_id = UUID(add_bulk(session, tenant=TENANT, count=3))

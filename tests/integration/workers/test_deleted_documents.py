@@ -240,7 +240,9 @@ def test_a_document_that_is_being_deleted_is_not_given_up_as_failed(pipeline: Pi
     let_pass(pipeline, HARD_LIMIT_S + 1)
 
     with pipeline.database.transaction() as session:
-        is_given_up = documents.give_up(session, document_id, code="worker_lost", detail="x")
+        is_given_up = documents.give_up(
+            session, document_id, code="worker_lost", detail="x", max_attempts=1
+        )
 
     assert not is_given_up
     assert pipeline.document(document_id).state == DocumentState.DELETING
