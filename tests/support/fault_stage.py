@@ -200,7 +200,7 @@ class FaultStage:
         """Say whether a transaction waits for another one's lock of a document."""
         is_waiting: bool = self.value(
             "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()"
-            " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR UPDATE%%'"
+            " AND wait_event_type = 'Lock' AND query LIKE '%%FROM documents%%FOR NO KEY UPDATE%%'"
         )
         return is_waiting
 
