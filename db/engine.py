@@ -9,6 +9,7 @@ from sqlalchemy import exc, text
 from sqlalchemy.orm import Session
 
 from db.answer_deadline import require_answers
+from db.ended_connections import replace_ended
 from db.errors import (
     DatabaseError,
     DatabaseUnavailableError,
@@ -60,11 +61,11 @@ class Database:
             driver_url(url),
             pool_size=pool_size,
             max_overflow=self.max_connections - pool_size,
-            pool_pre_ping=True,
             hide_parameters=True,  # file names of users must not come into a logged traceback
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "tcp_user_timeout": TCP_TIMEOUT_S * 1_000,
+                "keepalives_idle": TCP_TIMEOUT_S,  # else two hours, for one that waits in the pool
                 "prepare_threshold": None,  # prepared statements break behind PgBouncer
                 "application_name": "pagefleet",
                 "options": (
@@ -74,6 +75,7 @@ class Database:
                 ),
             },
         )
+        replace_ended(self._engine)
         if answer_timeout_s is not None:
             require_answers(self._engine, within_s=answer_timeout_s + _LATE_ANSWER_S)
 

@@ -23,6 +23,11 @@ def execute(database: Database, *statements: str) -> None:
             session.execute(text(statement))
 
 
+def backend(database: Database) -> int:
+    with database.transaction() as session:
+        return session.scalars(text("SELECT pg_backend_pid()")).one()
+
+
 def test_a_value_that_cannot_be_stored_is_not_in_the_traceback(database: Database) -> None:
     with pytest.raises(DatabaseError) as refusal, database.transaction() as session:
         session.add(make_document(filename=FILENAME, media_type="a\0b"))
@@ -91,13 +96,44 @@ def test_a_stopped_server_is_waited_for_no_longer_than_told(own_postgres: Postgr
 def test_a_statement_that_is_only_slow_keeps_its_connection(database_url: str) -> None:
     database = Database(database_url, pool_size=1, answer_timeout_s=0.5)
 
-    def connection() -> int:
-        with database.transaction() as session:
-            return session.scalars(text("SELECT pg_backend_pid()")).one()
-
-    before = connection()
+    before = backend(database)
     with pytest.raises(DatabaseUnavailableError, match="statement"):
         execute(database, "SELECT pg_sleep(10)")
 
-    assert connection() == before
+    assert backend(database) == before
+    database.dispose()
+
+
+def test_one_connection_serves_transaction_after_transaction(database_url: str) -> None:
+    database = Database(database_url, pool_size=1)
+
+    assert len({backend(database) for _ in range(10)}) == 1
+    database.dispose()
+
+
+def test_connections_that_were_ended_are_replaced(database: Database, database_url: str) -> None:
+    other = Database(database_url)
+    with other.transaction() as first, other.transaction() as second:
+        ended = [
+            session.scalars(text("SELECT pg_backend_pid()")).one() for session in (first, second)
+        ]
+    execute(database, *(f"SELECT pg_terminate_backend({pid}, 5000)" for pid in ended))
+
+    assert backend(other) not in ended
+    assert backend(other) not in ended
+    other.dispose()
+
+
+def test_a_server_that_was_restarted_is_found_again(own_postgres: Postgres) -> None:
+    database = Database(own_postgres.url("postgres"), pool_size=1)
+    database.check()
+
+    own_postgres.stop()
+    with pytest.raises(DatabaseUnavailableError):
+        database.check()
+    own_postgres.start()
+    own_postgres.wait_ready()
+
+    database.check()
+    database.check()
     database.dispose()
