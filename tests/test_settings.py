@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "render_page_timeout_s": 30,
     "render_open_timeout_s": 30,
     "render_memory_bytes": 2 * 2**30,
-    "render_pages_per_child": 500,
+    "render_pages_per_child": 1_000,
     "max_file_bytes": 2 * 2**30,
     "max_pages": 10_000,
     "log_level": "info",

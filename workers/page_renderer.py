@@ -62,7 +62,8 @@ class RenderLimits:
         open_timeout_s: wall clock for opening, repair included.
         memory_bytes: address space of the child, of which it has 0.35 GiB when started, page buffer
             included; an image of 9000 x 9000 pixels on a page takes 0.4 GiB more.
-        pages_per_child: after so many requests a fresh one takes over, against leaks in libraries.
+        pages_per_child: after so many pages and documents a fresh one takes over, against leaks in
+            libraries.
     """
 
     max_pixels: int = 60_000_000
@@ -71,7 +72,7 @@ class RenderLimits:
     page_timeout_s: float = 30.0
     open_timeout_s: float = 30.0
     memory_bytes: int = 2 * 1024**3
-    pages_per_child: int = 500
+    pages_per_child: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class PageRenderer:
     def __init__(self, limits: RenderLimits) -> None:
         self._limits = limits
         self._child: RenderProcess | None = None
+        self._served_count = 0  # pages and documents that this child was asked for
         self._document: _Document | None = None
         self._is_open_in_child = False
         self._asked: _Wanted | None = None
@@ -236,6 +238,7 @@ class PageRenderer:
             self._open_in_child(document.path, document.password)
         assert self._child is not None  # noqa: S101 - it runs, for the type checker
         self._asked = wanted
+        self._served_count += 1
         self._child.ask({"op": "render", **asdict(wanted)}, timeout_s=self._limits.page_timeout_s)
 
     def _take_page(self) -> RenderedPage:
@@ -332,6 +335,7 @@ class PageRenderer:
     def _opening_answer(self, path: Path, password: str | None) -> dict[str, Any]:
         child = self._running_child()
         self._is_open_in_child = False
+        self._served_count += 1
         child.ask(
             {"op": "open", "path": str(path), "password": password},
             timeout_s=self._limits.open_timeout_s,
@@ -353,10 +357,11 @@ class PageRenderer:
     def _running_child(self) -> RenderProcess:
         """Return the child, a fresh one where there is none, it died, or it has done its share."""
         if self._child is not None and (
-            not self._child.is_alive or self._child.asked_count >= self._limits.pages_per_child
+            not self._child.is_alive or self._served_count >= self._limits.pages_per_child
         ):
             self._drop_child()
         if self._child is None:
+            self._served_count = 0
             self._child = RenderProcess(
                 memory_bytes=self._limits.memory_bytes,
                 max_pixels=self._limits.max_pixels,

@@ -173,7 +173,7 @@ class OcrSettings(FolderSettings):
         default=2 * 2**30, ge=2**29, description="address space of the process that opens documents"
     )
     render_pages_per_child: int = Field(
-        default=500, ge=1, description="pages after which that process is replaced"
+        default=1_000, ge=1, description="pages and documents after which that process is replaced"
     )
     max_file_bytes: int = Field(default=2 * 2**30, ge=1, description="largest file that is opened")
     max_pages: int = Field(default=10_000, ge=1, description="most pages of a document")
