@@ -15,6 +15,7 @@ from api import (
     document_routes,
     health_routes,
     openapi,
+    page_routes,
     problems,
     result_routes,
 )
@@ -74,6 +75,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     for routes in (
         document_routes,
         document_action_routes,
+        page_routes,
         result_routes,
         batch_routes,
         capacity_routes,
