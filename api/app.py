@@ -18,6 +18,7 @@ from api import (
     page_routes,
     problems,
     result_routes,
+    viewer_routes,
 )
 from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
@@ -80,6 +81,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         batch_routes,
         capacity_routes,
         health_routes,
+        viewer_routes,
     ):
         app.include_router(routes.router)
     streamed = frozenset({document_routes.STREAMED})
