@@ -1,12 +1,13 @@
 """Batches: documents that were submitted together."""
 
+import re
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 
-from api.document_routes import MAX_DOCUMENTS, list_of
+from api.document_routes import MAX_DOCUMENTS, IdCursor, list_of
 from api.ledger import Ledger
 from api.problems import declared
 from api.upload_form import resolve_options
@@ -16,6 +17,7 @@ from db.models import Batch
 from db.states import DocumentState
 
 _CREATED = 201
+_ONE_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
 
 router = APIRouter(tags=["batches"])
 
@@ -25,8 +27,15 @@ class NewBatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=200, description="For people; need not be unique.")
-    options: dict[str, Any] = Field(
+    name: str = Field(
+        min_length=1,
+        max_length=200,
+        description="For people; need not be unique.",
+        json_schema_extra={"pattern": _ONE_LINE},
+    )
+    options: Annotated[
+        dict[str, Any], WithJsonSchema({"allOf": [{"$ref": "#/components/schemas/OcrOptions"}]})
+    ] = Field(
         default_factory=dict,
         description="Options (see OcrOptions) of those documents of the batch that do not say "
         "otherwise.",
@@ -34,9 +43,9 @@ class NewBatch(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _is_printable(cls, name: str) -> str:
-        if not name.isprintable():
-            raise ValueError("must not have control characters")
+    def _is_one_line(cls, name: str) -> str:
+        if not re.fullmatch(_ONE_LINE, name):
+            raise ValueError("must not have control characters or line breaks")
         return name
 
 
@@ -92,7 +101,7 @@ def list_batch_documents(
     batch_id: UUID,
     ledger: Ledger,
     limit: Annotated[int, Query(ge=1, le=MAX_DOCUMENTS)] = 20,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: IdCursor = None,
     state: Annotated[DocumentState | None, Query(description="Only those in this state.")] = None,
 ) -> DocumentPage:
     """List the documents of a batch, newest first."""

@@ -127,7 +127,7 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "This Idempotency-Key came with another request before; use a new key for a new request.",
     ),
     "unknown_batch": ErrorKind(
-        422, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
+        404, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
     ),
     "client_closed_request": ErrorKind(
         499, "Client closed request", "The client went away before its request was complete."
