@@ -16,6 +16,7 @@ from api import (
     health_routes,
     openapi,
     problems,
+    report_routes,
     result_routes,
 )
 from api.answer_deadline import AnswerDeadline
@@ -76,6 +77,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         document_action_routes,
         result_routes,
         batch_routes,
+        report_routes,
         capacity_routes,
         health_routes,
     ):
