@@ -20,6 +20,7 @@ from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
+from cli.ingest.command import ingest
 from cli.keys import app as keys
 from cli.models import app as models
 from cli.ocr import ocr
@@ -95,7 +96,7 @@ def samples(
 
 _COMMANDS = (
     *(ocr, doctor, samples),
-    *(demo, up, down, status),
+    *(demo, up, down, ingest, status),
     *(cancel, retry, delete),
     *(migrate, api, worker, reconcile, alive, flower),
 )

@@ -221,7 +221,7 @@ def _show_pages(bar: Bar, documents: Sequence[DocumentStatus]) -> None:
 
 def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: bool) -> None:
     if watch:
-        batch = _watch_batch(client, batch, as_json=as_json)
+        batch = watch_batch(client, batch, as_json=as_json)
     elif as_json:
         print_json_line(record(batch))
     if not as_json:
@@ -238,7 +238,12 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
         raise typer.Exit(EXIT_FAILED)
 
 
-def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+def watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+    """Follow a batch until all that was sent is final; return where it stands then.
+
+    Raises:
+        ApiError: the API refused, or has not answered for a minute.
+    """
     current = batch
     shown = ""
     with progress_bar("documents") as bar:
