@@ -75,7 +75,7 @@ def kind_of(file: IO[bytes]) -> str | None:
         return "gz"
     if head.startswith(b"\xfd7zXZ\x00"):
         return "xz"
-    if head[257:262] == b"ustar" or tar_members.is_old_header(head):
+    if head[257:262] == b"ustar" or tar_members.is_old_header(head) or head == bytes(_HEAD_BYTES):
         return "tar"
     return None
 

@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import os
+import sqlite3
 import tarfile
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.ingest import content
+from cli.ingest.journal import Journal
 from cli.main import app
 from db.models import Batch, Document
 from tests.integration.cli.conftest import ServedApi
+from tests.support.commands import measure_pagefleet
 
 runner = CliRunner()
 
@@ -334,3 +338,104 @@ def test_a_cancelled_batch_ends_the_run_with_a_remedy(served_api: ServedApi, fol
 
     assert result.exit_code == 1
     assert "takes no further documents" in result.stderr
+
+
+def forget(*statements: str) -> None:
+    """Put the journal into the state that a kill between two of its lines leaves."""
+    (path,) = (Path.cwd().parent / "ingest").glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [
+            "UPDATE contents SET document_id = NULL, owner = NULL",
+            "UPDATE entries SET state = 'pending'",
+        ],
+        ["UPDATE entries SET state = 'pending', identity = NULL", "DELETE FROM contents"],
+        [
+            "DELETE FROM entries",
+            "DELETE FROM contents",
+            "DELETE FROM facts WHERE name = 'batch_id'",
+        ],
+    ],
+    ids=["after the upload", "before the claim", "after the batch"],
+)
+def test_what_was_not_noted_is_found_again(
+    served_api: ServedApi, folder: Path, statements: list[str]
+) -> None:
+    for name in ("a", "b"):
+        (folder / f"{name}.pdf").write_bytes(pdf(name))
+    (folder / "copy.pdf").write_bytes(pdf("a"))
+    ingest(folder)
+    before = report()
+    forget(*statements)
+
+    ingest(folder)
+
+    assert {path: each["document_id"] for path, each in report().items()} == {
+        path: each["document_id"] for path, each in before.items()
+    }
+    assert len(documents(served_api)) == 2
+    assert len(list(served_api.client.batches())) == 1
+
+
+def test_the_first_name_of_a_content_stands_though_its_file_has_gone(
+    served_api: ServedApi, folder: Path
+) -> None:
+    (folder / "a.pdf").write_bytes(pdf("a"))
+    (folder / "b.pdf").write_bytes(pdf("a"))
+    ingest(folder)
+    forget(
+        "UPDATE contents SET document_id = NULL, owner = NULL",
+        "UPDATE entries SET state = 'pending'",
+    )
+    (folder / "a.pdf").unlink()
+
+    ingest(folder)
+
+    assert states() == {"b.pdf": ("queued", None)}
+    assert [each.filename for each in documents(served_api)] == ["a.pdf"]
+
+
+def test_a_second_process_with_the_same_journal_is_refused(
+    served_api: ServedApi, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "a.pdf").write_bytes(pdf("a"))
+
+    with Journal(tmp_path / "journal.sqlite"):
+        result = runner.invoke(
+            app,
+            ["ingest", str(folder), "--batch", "b", "--journal", str(tmp_path / "journal.sqlite")],
+        )
+
+    assert result.exit_code == 1
+    assert "another process" in result.stderr
+    assert documents(served_api) == []
+
+
+@pytest.mark.parametrize("name", ["box.zip", "box.tar.gz"])
+def test_a_large_archive_takes_little_memory(
+    served_api: ServedApi, tmp_path: Path, name: str
+) -> None:
+    archive = tmp_path / name
+    write_archive(
+        archive, {f"{number}.pdf": pdf(number) + os.urandom(25 * 2**20) for number in range(4)}
+    )
+
+    done = measure_pagefleet(
+        "ingest",
+        archive,
+        *("--batch", "large", "--api-url", served_api.url),
+        work_dir=tmp_path,
+        PAGEFLEET_HOME=str(tmp_path),
+        PAGEFLEET_CLIENT_API_KEY=served_api.key,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert archive.stat().st_size > 100 * 10**6
+    assert done.peak_mib < 300
+    assert len(documents(served_api)) == 4
