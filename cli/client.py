@@ -66,6 +66,7 @@ class BatchStatus:
     pages: int
     pages_ok: int
     pages_failed: int
+    is_retrying: bool
 
     @property
     def documents_final(self) -> int:
@@ -392,6 +393,7 @@ def _batch(view: Mapping[str, Any]) -> BatchStatus:
         pages=view["pages"]["total"],
         pages_ok=view["pages"]["ok"],
         pages_failed=view["pages"]["failed"],
+        is_retrying=view["is_retrying"],
     )
 
 

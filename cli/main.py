@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from cli.actions import cancel, delete, retry
 from cli.alive import alive
 from cli.api_server import api
+from cli.batch_report import report
 from cli.bench import app as bench
 from cli.bench_database import measure_database
 from cli.bench_fleet import measure_fleet, measure_scale
@@ -97,7 +98,7 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, ingest, status),
-    *(cancel, retry, delete),
+    *(report, cancel, retry, delete),
     *(migrate, api, worker, reconcile, alive, flower),
 )
 for _command in _COMMANDS:

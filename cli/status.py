@@ -26,7 +26,7 @@ from cli.watch import follow
 
 _RECENT = 20
 _FAILED_SHOWN = 20
-_NOT_FOUND = "not_found"
+NOT_FOUND = "not_found"
 
 ApiUrlOption = Annotated[
     str | None,
@@ -266,7 +266,7 @@ def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
     try:
         return client.document(wanted)
     except ApiError as error:
-        if error.code != _NOT_FOUND:
+        if error.code != NOT_FOUND:
             raise
     return _find_batch(client, wanted, kinds="document and no batch")
 
@@ -275,7 +275,7 @@ def _find_batch(client: ApiClient, wanted: UUID, *, kinds: str = "batch") -> Bat
     try:
         return client.batch(wanted)
     except ApiError as error:
-        if error.code != _NOT_FOUND:
+        if error.code != NOT_FOUND:
             raise
         raise CommandError(
             f"no {kinds} has the id {wanted}", "`pagefleet status` lists the newest documents."

@@ -6,16 +6,24 @@ import json
 import os
 import sqlite3
 import tarfile
+import threading
 import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
+from cli.client import ApiClient
 from cli.ingest import content
+from cli.ingest.archives import ArchiveLimits
 from cli.ingest.journal import Journal
+from cli.ingest.patience import Patience
+from cli.ingest.run import run
+from cli.ingest.source import source_of
+from cli.ingest.upload import Uploader
 from cli.main import app
 from db.models import Batch, Document
 from tests.integration.cli.conftest import ServedApi
@@ -439,3 +447,44 @@ def test_a_large_archive_takes_little_memory(
     assert archive.stat().st_size > 100 * 10**6
     assert done.peak_mib < 300
     assert len(documents(served_api)) == 4
+
+
+def test_a_full_api_is_waited_for(served_api: ServedApi, folder: Path) -> None:
+    (folder / "a.pdf").write_bytes(pdf("a"))
+    refusals = [503, 429]
+
+    def refuse_first(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and request.url.path == "/v1/documents" and refusals:
+            request.read()
+            return httpx.Response(
+                refusals.pop(), json={"code": "system_full"}, headers={"Retry-After": "1"}
+            )
+        return network.handle_request(request)
+
+    network = httpx.HTTPTransport()
+    journal = folder.parent / "journal.sqlite"
+    with (
+        network,
+        ApiClient(
+            served_api.url, served_api.key, transport=httpx.MockTransport(refuse_first)
+        ) as client,
+        Journal(journal) as kept,
+    ):
+        batch = client.create_batch("boxes")
+        stop = threading.Event()
+        said: list[str] = []
+        tally = run(
+            source_of(folder, ArchiveLimits()),
+            journal=kept,
+            uploader=Uploader(
+                client, kept, batch.id, Patience(stop, max_wait_s=60, report=said.append)
+            ),
+            senders=2,
+            stop=stop,
+            report=lambda *_: None,
+        )
+
+    assert tally.states == {"sent": 1}
+    assert len(said) == 2
+    assert refusals == []
+    assert len(documents(served_api)) == 1
