@@ -31,7 +31,7 @@ COLUMNS: Final = (
 # What a file is whose document somebody has deleted meanwhile.
 _DELETED: Final = "deleted"
 # Of the files that were sent.
-_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled", _DELETED})
+_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
 _NOT_SENT: Final = frozenset({states.REFUSED, states.FAILED, states.PENDING})
 
 

@@ -20,6 +20,7 @@ from workers.ocr.formats import sniff
 _NAME_CHARACTERS: Final = 200  # the API takes 255, and names a result after it
 _STRIPES: Final = 256
 _INTERNAL: Final = "internal"
+_BAD_REQUEST: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Uploader:
                 except ApiError as error:
                     if is_of_one_file(error):
                         return self._fail(found, key, states.REJECTED, error.code, error.message)
-                    if error.code == _INTERNAL:
+                    if error.code == _INTERNAL or error.status == _BAD_REQUEST:
                         return self._fail(found, key, states.FAILED, error.code, error.message)
                     raise
             state = self._journal.note_document(key, identity=identity, document_id=document_id)

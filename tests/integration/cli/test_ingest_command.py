@@ -4,7 +4,10 @@ import csv
 import io
 import json
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import threading
 import zipfile
@@ -27,7 +30,8 @@ from cli.ingest.upload import Uploader
 from cli.main import app
 from db.models import Batch, Document
 from tests.integration.cli.conftest import ServedApi
-from tests.support.commands import measure_pagefleet
+from tests.support.commands import ROOT, measure_pagefleet
+from tests.support.processes import wait_until
 
 runner = CliRunner()
 
@@ -146,7 +150,7 @@ def test_odd_names_are_sent_and_told_apart(served_api: ServedApi, folder: Path) 
         b"\xff.pdf",
         b"\xfe.pdf",
         b"=1+1.pdf",
-        b'q"uote.pdf',
+        b'q"uote.pdf', b"back\\slash%41\r.pdf",
         b"x" * 240 + b".pdf",
     ]
     for number, name in enumerate(names):
@@ -488,3 +492,33 @@ def test_a_full_api_is_waited_for(served_api: ServedApi, folder: Path) -> None:
     assert len(said) == 2
     assert refusals == []
     assert len(documents(served_api)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_was_stopped_goes_on(
+    served_api: ServedApi, folder: Path, number: signal.Signals
+) -> None:
+    for each in range(60):
+        (folder / f"{each}.pdf").write_bytes(pdf(each % 50) + bytes(2**18))
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [
+            *(sys.executable, "-m", "cli", "ingest"),
+            str(folder),
+            *("--batch", "boxes", "--jobs", "2"),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        wait_until(lambda: len(documents(served_api)) > 3, timeout_s=60)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    stopped_at = len(documents(served_api))
+
+    ingest(folder)
+
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert stopped_at < 50
+    assert len(documents(served_api)) == 50
+    assert len(report()) == 60
+    assert len(list(served_api.client.batches())) == 1
