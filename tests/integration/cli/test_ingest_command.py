@@ -150,7 +150,8 @@ def test_odd_names_are_sent_and_told_apart(served_api: ServedApi, folder: Path) 
         b"\xff.pdf",
         b"\xfe.pdf",
         b"=1+1.pdf",
-        b'q"uote.pdf', b"back\\slash%41\r.pdf",
+        b'q"uote.pdf',
+        b"back\\slash%41\r.pdf",
         b"x" * 240 + b".pdf",
     ]
     for number, name in enumerate(names):
