@@ -73,6 +73,9 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
         str | None,
         typer.Option(metavar="STATE", help="List those in this state only, such as failed."),
     ] = None,
+    list_batches: Annotated[
+        bool, typer.Option("--batches", help="List batches instead, the newest first.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until all is final; exit 1 if not all succeeded.")
     ] = False,
@@ -85,6 +88,15 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
 ) -> None:
     """Show where documents stand: one, those of a batch, or the newest."""
     with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if list_batches:
+            if which or cursor or batch or state or watch:
+                raise CommandError(
+                    "--batches lists batches, and the other options choose documents",
+                    "Leave one of them out; --limit N and --all go with --batches.",
+                    exit_code=EXIT_USAGE,
+                )
+            _show_batches(client, limit=None if list_all else limit, as_json=as_json)
+            return
         if which is None:
             selection = Selection(
                 limit=None if list_all else limit,
@@ -134,6 +146,19 @@ def _show_document(
         print_documents([document])
     else:
         _watch([document], client, Selection(limit=None), cursor=None, as_json=as_json)
+
+
+def _show_batches(client: ApiClient, *, limit: int | None, as_json: bool) -> None:
+    for batch in islice(client.batches(), limit):
+        if as_json:
+            print_json_line(record(batch))
+        else:
+            output().print(f"{batch.id}  {_batch_line(batch)}", markup=False)
+
+
+def _batch_line(batch: BatchStatus) -> str:
+    counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
+    return f"{batch.name}: {batch.state}; {counted or 'no documents'}"
 
 
 def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json: bool) -> None:
@@ -226,8 +251,7 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
         print_json_line(record(batch))
     if not as_json:
         console = output()
-        counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
-        console.print(f"{batch.name}: {batch.state}; {counted or 'no documents'}", markup=False)
+        console.print(_batch_line(batch), markup=False)
         failed = list(islice(client.documents(batch_id=batch.id, state="failed"), _FAILED_SHOWN))
         for document in failed:
             console.print(document_line(document), markup=False)

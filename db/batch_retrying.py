@@ -6,9 +6,10 @@ one that fails once more in the meantime is left as it is.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, func, select, update
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
 from db import batches, retrying
@@ -22,7 +23,7 @@ _FAILED = (DocumentState.FAILED, DocumentState.PARTLY_SUCCEEDED)
 def request(session: Session, batch_id: UUID, *, tenant: str, cancelled_too: bool) -> Retry:
     """Note that a batch of this tenant is to be retried, unless there is nothing to retry in it.
 
-    Asked for again, it begins anew.
+    Asked for again, it begins anew, and goes on with what was asked for before.
 
     Raises:
         RowNotFoundError: there is none.
@@ -30,15 +31,15 @@ def request(session: Session, batch_id: UUID, *, tenant: str, cancelled_too: boo
     batch = batches.get(session, batch_id, tenant=tenant)
     if batches.is_being_cancelled(session, batch_id):
         return Retry.BATCH_IS_BEING_CANCELLED
-    batch.retry_requested_at = func.clock_timestamp()
+    now = session.scalars(select(func.clock_timestamp())).one()
+    if not _is_any(session, batch_id, ended_before=now, cancelled_too=cancelled_too):
+        return Retry.NOTHING_TO_RETRY
+    session.refresh(batch, with_for_update={"key_share": True})
+    is_under_way = batch.retry_requested_at is not None
+    batch.retry_cancelled_too = cancelled_too or (is_under_way and batch.retry_cancelled_too)
+    batch.retry_requested_at = now
     batch.retry_after = None
-    batch.retry_cancelled_too = cancelled_too
-    session.flush()
-    session.refresh(batch)
-    if session.scalar(select(exists().where(*_to_retry(batch)))):
-        return Retry.STARTED
-    batch.retry_requested_at = None
-    return Retry.NOTHING_TO_RETRY
+    return Retry.STARTED
 
 
 def unfinished(session: Session, *, limit: int) -> Sequence[UUID]:
@@ -67,7 +68,13 @@ def retry_some(session: Session, batch_id: UUID, *, limit: int) -> int:
     ).one_or_none()
     if batch is None:
         return 0
-    query = select(Document).where(*_to_retry(batch))
+    assert batch.retry_requested_at is not None  # noqa: S101 - asked for above, for the type checker
+    conditions = _to_retry(
+        batch_id,
+        ended_before=batch.retry_requested_at,
+        cancelled_too=batch.retry_cancelled_too,
+    )
+    query = select(Document).where(*conditions)
     if batch.retry_after is not None:
         query = query.where(Document.id > batch.retry_after)
     found = session.scalars(
@@ -75,26 +82,28 @@ def retry_some(session: Session, batch_id: UUID, *, limit: int) -> int:
     ).all()
     for document in found:
         retrying.start_over(session, document)
-    values: dict[str, object]
     if len(found) == limit:
-        values = {"retry_after": found[-1].id}
-    elif session.scalar(select(exists().where(*_to_retry(batch)))):
-        values = {"retry_after": None}  # those that were passed over
+        batch.retry_after = found[-1].id
     else:
-        values = {"retry_after": None, "retry_requested_at": None}
-    session.execute(
-        update(Batch)
-        .where(Batch.id == batch_id)
-        .values(**values)
-        .execution_options(synchronize_session=False)
-    )
+        batch.retry_after = None
+        if not session.scalar(select(exists().where(*conditions))):  # else some were passed over
+            batch.retry_requested_at = None
     return len(found)
 
 
-def _to_retry(batch: Batch) -> tuple[ColumnElement[bool], ...]:
-    states = [*_FAILED, *([DocumentState.CANCELLED] if batch.retry_cancelled_too else [])]
+def _is_any(
+    session: Session, batch_id: UUID, *, ended_before: datetime, cancelled_too: bool
+) -> bool:
+    conditions = _to_retry(batch_id, ended_before=ended_before, cancelled_too=cancelled_too)
+    return bool(session.scalar(select(exists().where(*conditions))))
+
+
+def _to_retry(
+    batch_id: UUID, *, ended_before: datetime, cancelled_too: bool
+) -> tuple[ColumnElement[bool], ...]:
+    states = [*_FAILED, *([DocumentState.CANCELLED] if cancelled_too else [])]
     return (
-        Document.batch_id == batch.id,
+        Document.batch_id == batch_id,
         Document.state.in_(states),
-        Document.finished_at < batch.retry_requested_at,
+        Document.finished_at < ended_before,
     )

@@ -139,6 +139,23 @@ def test_a_batch_without_failures_has_nothing_to_retry(database: Database, batch
     assert not is_retrying(database, batch_id)
 
 
+def test_another_retry_takes_nothing_from_the_one_that_is_under_way(
+    database: Database, batch_id: UUID
+) -> None:
+    with database.transaction() as session:
+        ids = [add_cancelled(session, batch_id) for _ in range(2)]
+    request(database, batch_id)
+    refused = request(database, batch_id, cancelled_too=False)
+    with database.transaction() as session:
+        ids.append(add_failed(session, batch_id))
+    request(database, batch_id, cancelled_too=False)
+
+    retry_batches(transaction=database.transaction)
+
+    assert refused is Retry.NOTHING_TO_RETRY
+    assert states(database, ids) == ["queued"] * 3
+
+
 def test_a_cancel_ends_a_retry(database: Database, batch_id: UUID) -> None:
     with database.transaction() as session:
         ids = [add_failed(session, batch_id) for _ in range(2)]
