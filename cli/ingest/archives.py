@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Final
 
@@ -134,7 +134,7 @@ def _nested(
         return
     inner = f"{fingerprint}/{member.fingerprint}"
     count = 0
-    with _closing(content):
+    with closing(content):
         try:
             for found in _scan(content.file, kind, key, inner, budget, depth=depth + 1):
                 count += 1
@@ -152,18 +152,6 @@ def kind_of_spooled(content: SpooledContent) -> str | None:
     """Tell what a member is."""
     content.file.seek(0)
     return kind_of(content.file)
-
-
-class _closing:  # noqa: N801 - as that of the standard library, for what has no close of a file
-    def __init__(self, content: SpooledContent) -> None:
-        self._content = content
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        with suppress(OSError):
-            self._content.close()
 
 
 def _last_part(name: str) -> str:

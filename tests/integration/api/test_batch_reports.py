@@ -45,6 +45,16 @@ def test_a_document_has_the_metadata_and_the_id_that_were_sent(api: RunningApi) 
     assert api.client.get(view["links"]["self"]).json()["metadata"] == json.loads(sent)
 
 
+@pytest.mark.parametrize(
+    "sent", ['{"a":' * 150 + "1" + "}" * 150, f'{{"a": 1{"0" * 400}}}', '{"\U0010ffff": "\u202e"}']
+)
+def test_odd_metadata_is_returned_as_given(api: RunningApi, sent: str) -> None:
+    view = submit(api.client, metadata=sent).json()
+
+    assert view["metadata"] == json.loads(sent)
+    assert api.client.get(view["links"]["self"]).json()["metadata"] == json.loads(sent)
+
+
 def test_a_document_without_metadata_has_none(api: RunningApi) -> None:
     view = submit(api.client).json()
 
