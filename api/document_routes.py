@@ -17,6 +17,7 @@ from api.accept_document import (
     Submission,
     accept_document,
 )
+from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
@@ -103,9 +104,22 @@ _UPLOAD_BODY: dict[str, Any] = {
                             "enum": ["interactive", "bulk", ""],
                             "description": "Default: `bulk` in a batch, else `interactive`.",
                         },
+                        "external_id": {
+                            "type": "string",
+                            "maxLength": MAX_LENGTH,
+                            "description": "The sender's own id of the document, for reports; "
+                            "need not be unique.",
+                        },
+                        "metadata": {
+                            "type": "object",
+                            "description": "JSON of up to 16 KiB, returned as given.",
+                        },
                     },
                 },
-                "encoding": {"options": {"contentType": "application/json"}},
+                "encoding": {
+                    "options": {"contentType": "application/json"},
+                    "metadata": {"contentType": "application/json"},
+                },
             }
         },
     }

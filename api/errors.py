@@ -110,7 +110,7 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         409, "Already final", "The document has ended already, so there is nothing to cancel."
     ),
     "nothing_to_retry": ErrorKind(
-        409, "Nothing to retry", "All pages of the document were read, so there is none to retry."
+        409, "Nothing to retry", "All pages were read, so there is none to retry."
     ),
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
