@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from db.states import BatchState, ChunkState, DocumentState, PageState, Priority
+from db.states import BatchState, ChunkState, DocumentState, EventType, PageState, Priority
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -242,6 +242,30 @@ class Page(Model):
     model_version: Mapped[str | None] = mapped_column(default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
+
+
+class DocumentEvent(Model):
+    """What happened to a document; written by a trigger of ``documents`` and by ``db.events``.
+
+    ``number`` counts the events of one document, under the lock of its row: who reads them in its
+    order misses none. Number 1, that it was accepted, is the document's own row.
+    """
+
+    __tablename__ = "document_events"
+    __table_args__ = (_one_of("type", EventType),)
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp(), init=False)
+    generation: Mapped[int]
+    page_count: Mapped[int | None] = mapped_column(default=None)
+    pages_ok: Mapped[int] = mapped_column(default=0)
+    pages_failed: Mapped[int] = mapped_column(default=0)
+    pages_skipped: Mapped[int] = mapped_column(default=0)
+    error_code: Mapped[str | None] = mapped_column(default=None)
 
 
 class ApiKey(Model):

@@ -61,6 +61,20 @@ class PageState(StrEnum):
     SKIPPED = "skipped"
 
 
+class EventType(StrEnum):
+    """What may happen to a document and is told; a final state is called as the state is."""
+
+    ACCEPTED = "accepted"
+    RECOGNIZING = "recognizing"
+    PROGRESS = "progress"
+    SUCCEEDED = "succeeded"
+    PARTLY_SUCCEEDED = "partly_succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    DELETED = "deleted"
+
+
 _D = DocumentState
 _C = ChunkState
 
