@@ -137,6 +137,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
     ),
+    "too_many_streams": ErrorKind(
+        429,
+        "Too many streams",
+        "As many streams of events are open as this key may have, or as fit; close one first.",
+        5,
+    ),
     "system_full": ErrorKind(
         503,
         "System full",

@@ -87,6 +87,15 @@ class ApiSettings(WorkerSettings):
     api_head_timeout_s: float = Field(
         default=10, gt=0, description="for the head of a request to arrive once a client connected"
     )
+    api_max_wait_s: int = Field(
+        default=60, ge=0, le=600, description="longest `Prefer: wait` of an upload; 0: none waits"
+    )
+    api_max_streams: int = Field(
+        default=1_000, ge=1, description="streams of events and waiting uploads at the same time"
+    )
+    api_max_streams_per_key: int = Field(
+        default=20, ge=1, description="the same of one key; a further stream is refused"
+    )
     api_shutdown_s: int = Field(
         default=30, ge=1, description="for how long running requests may finish after a signal"
     )

@@ -72,7 +72,16 @@ def _create_events() -> None:
             INSERT INTO document_events (document_id, number, type, generation, page_count,
                 pages_ok, pages_failed, pages_skipped, error_code)
               SELECT NEW.id, coalesce(max(number), 1) + 1, event_type, NEW.generation,
-                NEW.page_count, NEW.pages_ok, NEW.pages_failed, NEW.pages_skipped, NEW.error_code
+                NEW.page_count,
+                -- A retry counts anew, and keeps what was read.
+                CASE event_type WHEN 'retried' THEN (
+                  SELECT count(*) FROM pages WHERE document_id = NEW.id AND state = 'ok'
+                ) ELSE NEW.pages_ok END,
+                CASE event_type WHEN 'retried' THEN 0 ELSE NEW.pages_failed END,
+                CASE event_type WHEN 'retried' THEN (
+                  SELECT count(*) FROM pages WHERE document_id = NEW.id AND state = 'skipped'
+                ) ELSE NEW.pages_skipped END,
+                NEW.error_code
               FROM document_events WHERE document_id = NEW.id;
           END IF;
           RETURN NULL;

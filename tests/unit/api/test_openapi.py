@@ -40,6 +40,7 @@ def test_the_operations_are_named() -> None:
         "delete_document",
         "retry_document",
         "read_result",
+        "stream_events",
         "list_pages",
         "create_batch",
         "read_batch",
