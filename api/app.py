@@ -19,6 +19,7 @@ from api import (
     openapi,
     problems,
     result_routes,
+    webhook_routes,
 )
 from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
@@ -90,6 +91,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         event_routes,
         result_routes,
         batch_routes,
+        webhook_routes,
         capacity_routes,
         health_routes,
     ):

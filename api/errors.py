@@ -114,6 +114,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
     ),
+    "too_many_webhooks": ErrorKind(
+        409, "Too many webhooks", "A tenant may have ten webhooks; remove one that is not needed."
+    ),
+    "webhook_disabled": ErrorKind(
+        409, "Webhook is disabled", "Nothing is sent to this webhook; enable it first."
+    ),
     "body_too_large": ErrorKind(
         413, "Body too large", "The request body is larger than this address takes."
     ),

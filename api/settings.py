@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 import workers.settings
-from workers.settings import WorkerSettings, read_settings
+from workers.settings import WebhookTargetSettings, WorkerSettings, read_settings
 
 # Names that other programs of the project read.
 FOREIGN_PREFIXES = tuple(
@@ -13,7 +13,7 @@ FOREIGN_PREFIXES = tuple(
 )
 
 
-class ApiSettings(WorkerSettings):
+class ApiSettings(WorkerSettings, WebhookTargetSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(

@@ -75,6 +75,14 @@ class EventType(StrEnum):
     DELETED = "deleted"
 
 
+class DeliveryState(StrEnum):
+    """``failed``: it was tried for a day, or its endpoint was disabled; a replay begins anew."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
 _D = DocumentState
 _C = ChunkState
 
