@@ -1,17 +1,14 @@
 """Messages on their way from the end of a document to an endpoint that checks them."""
 
-import base64
-import hashlib
-import hmac
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,6 +19,7 @@ from db import cancelling, webhook_deliveries, webhooks
 from db.engine import Database
 from db.webhooks import EVENT_TYPES
 from tests.support.api_server import wait_until
+from tests.support.guides import DOCS
 from tests.support.rows import TENANT, add_document
 from tests.support.webhook_receiver import ReceivedWebhook, receiving
 from workers.deliver_webhook import DeliveryRules, deliver_until
@@ -108,13 +106,18 @@ def delivering(
                 thread.join()
 
 
+def guide_check() -> Callable[[Mapping[str, str], bytes, str], bool]:
+    """Return the function with which the guide says that a receiver checks a message."""
+    blocks = (DOCS / "api.md").read_text(encoding="utf-8").split("```python\n")[1:]
+    (code,) = [each.partition("```")[0] for each in blocks if "webhook-signature" in each]
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - our own guide
+    check: Callable[[Mapping[str, str], bytes, str], bool] = names["is_from_pagefleet"]
+    return check
+
+
 def require_signed(got: ReceivedWebhook, secret: str) -> None:
-    """Check a message as a receiver does, from the specification alone."""
-    signed = f"{got.message_id}.{got.headers['webhook-timestamp']}.".encode() + got.body
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    assert f"v1,{expected}" in got.headers["webhook-signature"].split(" ")
-    assert abs(time.time() - int(got.headers["webhook-timestamp"])) < 300
+    assert guide_check()(got.headers, got.body, secret)
 
 
 def failing_first(count: int, status: int) -> Callable[[ReceivedWebhook], int]:
@@ -134,6 +137,11 @@ def test_the_end_of_a_document_arrives_signed(database: Database) -> None:
     assert got.content["type"] == "document.cancelled"
     assert got.content["data"]["document_id"] == str(document_id)
     assert set(got.content) == {"type", "timestamp", "data"}
+    is_from_pagefleet = guide_check()
+    assert not is_from_pagefleet(got.headers, got.body + b" ", secret)
+    assert not is_from_pagefleet(got.headers, got.body, "whsec_AAAA")
+    assert not is_from_pagefleet({**got.headers, "webhook-id": "msg_other"}, got.body, secret)
+    assert not is_from_pagefleet({**got.headers, "webhook-timestamp": "1"}, got.body, secret)
 
 
 @pytest.mark.parametrize("status", [301, 404, 429, 500])
