@@ -2,6 +2,7 @@
 
 HEARTBEAT_NAME = "webhooks"
 _DAY_S = 86_400
+_CONNECTIONS = 8
 # A message has been sent by then, or its lease ends and it comes again.
 _END_LIMIT_S = 20
 
@@ -25,11 +26,9 @@ def webhooks() -> None:
 
     settings = load_settings(WebhookSettings)
     configure_logging(settings.log_level)
-    # Each sender records what came of its message; the round itself takes new ones.
+    # Senders ask for moments; most of the time they wait for endpoints.
     database = Database(
-        settings.database_url.get_secret_value(),
-        pool_size=2,
-        max_connections=settings.webhook_senders + 1,
+        settings.database_url.get_secret_value(), pool_size=2, max_connections=_CONNECTIONS
     )
     file = settings.heartbeat_file or default_file(settings.home, HEARTBEAT_NAME)
     heartbeat = Heartbeat(file, name=HEARTBEAT_NAME)
