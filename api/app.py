@@ -17,8 +17,10 @@ from api import (
     event_routes,
     health_routes,
     openapi,
+    page_routes,
     problems,
     result_routes,
+    viewer_routes,
     webhook_routes,
 )
 from api.answer_deadline import AnswerDeadline
@@ -89,11 +91,13 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         document_routes,
         document_action_routes,
         event_routes,
+        page_routes,
         result_routes,
         batch_routes,
         webhook_routes,
         capacity_routes,
         health_routes,
+        viewer_routes,
     ):
         app.include_router(routes.router)
     streamed = frozenset({document_routes.STREAMED})

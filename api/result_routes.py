@@ -12,8 +12,8 @@ from api.document_routes import IfNoneMatch
 from api.errors import ApiError, sentence
 from api.filenames import content_disposition
 from api.ledger import Ledger, ServicesOfProcess
+from api.object_streams import open_object, parts_of
 from api.problems import declared
-from api.result_stream import open_result, read_parts
 from api.views import is_final
 from db.models import Document
 from db.states import DocumentState
@@ -75,7 +75,7 @@ async def read_result(
     key = result_key
     if format_ == "text":
         key = keys.text_key_of(result_key)
-    size_bytes, parts = await services.in_storage_thread(open_result, services.store, key)
+    size_bytes, parts = await services.in_storage_thread(open_object, services.store, key)
     headers |= {
         "Content-Length": str(size_bytes),
         "Content-Disposition": content_disposition(
@@ -83,7 +83,7 @@ async def read_result(
         ),
     }
     return StreamingResponse(
-        read_parts(parts, services), headers=headers, media_type=_MEDIA_TYPES[format_]
+        parts_of(parts, services), headers=headers, media_type=_MEDIA_TYPES[format_]
     )
 
 

@@ -17,7 +17,7 @@ from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
 from api.readiness import Readiness
 from api.settings import ApiSettings
-from api.spared_dispatch import PlaceForSplit, SendSplit, SparedDispatch, SplitMessages
+from api.spared_dispatch import PlaceForSplit, SendDrawing, SendSplit, SparedDispatch, SplitMessages
 from api.stream_places import StreamPlaces
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
@@ -42,6 +42,7 @@ class Doors:
     store: ObjectStore
     send_split: SendSplit
     place_for_split: PlaceForSplit
+    send_drawing: SendDrawing
     probes: Mapping[str, Probe]
 
 
@@ -64,6 +65,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     messages = SparedDispatch(
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
+        partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
     )
     try:
         yield Doors(
@@ -71,6 +73,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             store=store,
             send_split=messages.send_split,
             place_for_split=messages.place_for_split,
+            send_drawing=messages.send_drawing,
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
@@ -94,6 +97,7 @@ class Services:
         self.transaction = doors.transaction
         self.store = doors.store
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
+        self.send_drawing = doors.send_drawing
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.admission = Admission(
             partial(count_load, doors.transaction),

@@ -10,7 +10,7 @@ from api import etags
 from api.errors import ApiError
 from api.event_stream import cancel_when_gone, is_end
 from api.ledger import DocumentEntry, TenantLedger
-from api.result_stream import open_result, read_parts
+from api.object_streams import open_object, parts_of
 from api.services import Services
 from api.views import is_final
 from db.errors import DatabaseError
@@ -59,13 +59,13 @@ async def result_response(
         return None
     try:
         size_bytes, parts = await services.in_storage_thread(
-            open_result, services.store, result_key
+            open_object, services.store, result_key
         )
     except StorageError:
         log.warning("result not sent, the store is away or slow")
         return None
     return StreamingResponse(
-        read_parts(parts, services),
+        parts_of(parts, services),
         headers={
             **headers,
             "Content-Location": f"/v1/documents/{entry.document.id}/result?format=json",
