@@ -151,12 +151,13 @@ def _create_events() -> None:
         DECLARE
           event_type text;
           event_number integer;
+          told_at timestamptz;
         BEGIN
           event_type := CASE
             WHEN NEW.state IN ({_FINAL}) THEN NEW.state
             WHEN NEW.state = 'deleting' THEN 'deleted'
             WHEN OLD.state IN ({_FINAL}) THEN 'retried'
-            WHEN OLD.state = 'splitting' AND NEW.state = 'recognizing' AND NEW.page_count > 1
+            WHEN OLD.state <> 'assembling' AND NEW.state = 'recognizing' AND NEW.page_count > 1
               THEN 'recognizing'
           END;
           IF event_type IS NOT NULL THEN
@@ -174,7 +175,7 @@ def _create_events() -> None:
                 ) ELSE NEW.pages_skipped END,
                 NEW.error_code
               FROM document_events WHERE document_id = NEW.id
-              RETURNING number INTO event_number;
+              RETURNING number, created_at INTO event_number, told_at;
           END IF;
           IF event_type IN ({_FINAL}) THEN
             INSERT INTO webhook_deliveries (id, endpoint_id, message_id, type, payload, event_at,
@@ -188,7 +189,7 @@ def _create_events() -> None:
                   'pages', NEW.page_count, 'pages_ok', NEW.pages_ok,
                   'pages_failed', NEW.pages_failed, 'pages_skipped', NEW.pages_skipped
                 ),
-                clock_timestamp(), now() + interval '24 hours', now()
+                told_at, now() + interval '24 hours', now()
               FROM webhook_endpoints
               WHERE tenant = NEW.tenant AND disabled_at IS NULL
                 AND 'document.' || event_type = ANY(event_types);

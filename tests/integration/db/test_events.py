@@ -141,6 +141,17 @@ def test_a_retry_and_its_end_follow_the_first_end(database: Database) -> None:
     assert [event.generation for event in found] == [1, 1, 2, 2]
 
 
+def test_a_retry_says_what_stays_read(database: Database) -> None:
+    with database.transaction() as session:
+        document_id, (first, _) = add_recognizing_document(session)
+        publish_chunk(session, claim_chunk(session, first.id))
+        cancelling.cancel(session, document_id, tenant=TENANT)
+        retrying.retry(session, document_id, tenant=TENANT)
+
+        retried = told(session, document_id)[-1]
+    assert (retried.type, retried.page_count, retried.pages_ok) == ("retried", 3, 2)
+
+
 def test_a_document_that_is_final_from_the_start_is_told_as_ended(database: Database) -> None:
     with database.transaction() as session:
         document_id = add_document(session, state="succeeded", result_key="of-another")

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from db import cancelling, documents, retrying, webhook_deliveries, webhooks
+from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
 from db.engine import Database, Session
 from db.errors import RowNotFoundError
 from db.models import WebhookDelivery, WebhookEndpoint
@@ -73,7 +73,9 @@ def test_the_end_of_a_document_is_told_to_those_who_asked_for_it(database: Datab
     with database.transaction() as session:
         (first,), (second,) = (deliveries(session, each) for each in (all_ends, cancelled))
         assert [list(deliveries(session, each)) for each in (failed, other_tenant)] == [[], []]
+        told = events.list_of_many(session, {document_id: 1}, limit=1)[document_id]
     assert first.message_id == second.message_id == f"msg_{document_id.hex}_2"
+    assert first.event_at == told[0].at
     assert (first.type, first.state, first.id.version) == ("document.cancelled", "waiting", 7)
     assert first.payload == {
         "document_id": str(document_id),
