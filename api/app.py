@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import anyio
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
@@ -13,6 +14,7 @@ from api import (
     capacity_routes,
     document_action_routes,
     document_routes,
+    event_routes,
     health_routes,
     openapi,
     page_routes,
@@ -20,6 +22,7 @@ from api import (
     report_routes,
     result_routes,
     viewer_routes,
+    webhook_routes,
 )
 from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
@@ -49,8 +52,12 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         limit_asking_threads(settings)
         with doors(settings) as opened:
-            app.state.services = Services(settings, opened)
-            yield
+            services = Services(settings, opened)
+            app.state.services = services
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(services.watch.run)
+                yield
+                tasks.cancel_scope.cancel()
 
     return _assemble(lifespan, answer_timeout_s=settings.api_answer_timeout_s)
 
@@ -58,6 +65,13 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
 def describe_only() -> FastAPI:
     """Make an application that is never started, for its OpenAPI description."""
     return _assemble(None, answer_timeout_s=math.inf)
+
+
+def end_waiting(app: object) -> None:
+    """Answer those who wait for events: the process that serves an application is told to end."""
+    services = getattr(app.state, "services", None) if isinstance(app, FastAPI) else None
+    if isinstance(services, Services):
+        services.watch.end()
 
 
 def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
@@ -77,10 +91,12 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     for routes in (
         document_routes,
         document_action_routes,
+        event_routes,
         page_routes,
         result_routes,
         batch_routes,
         report_routes,
+        webhook_routes,
         capacity_routes,
         health_routes,
         viewer_routes,

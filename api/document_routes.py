@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from api import cursor as cursors
-from api import etags
+from api import etags, prefer, waiting
 from api.accept_document import (
     Acceptance,
     PageLimits,
@@ -68,6 +68,13 @@ IndexCursor = Annotated[
 ]
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="The ETag of an earlier answer.")
+]
+Prefer = Annotated[
+    list[str] | None,
+    Header(
+        alias="Prefer",
+        description="`wait=20`: answer with the result if it is there in 20 seconds (RFC 7240).",
+    ),
 ]
 
 # What the body is cannot be told from the function, which reads it as it arrives.
@@ -134,6 +141,19 @@ _ACCEPTED_HEADERS = {
         "description": "`true` when an earlier request made the document.",
         "schema": {"type": "string"},
     },
+    "Preference-Applied": {
+        "description": "For how long the result was waited for, as `wait=20`.",
+        "schema": {"type": "string"},
+    },
+}
+_WAITED: dict[str, Any] = {
+    "description": "The result, where `Prefer: wait` was sent and it came in time.",
+    "headers": {name: each for name, each in _ACCEPTED_HEADERS.items() if name != "Retry-After"},
+    "content": {
+        "application/json": {
+            "schema": {"type": "object", "description": "The result, schema `pagefleet/1`."}
+        }
+    },
 }
 
 
@@ -143,6 +163,7 @@ _ACCEPTED_HEADERS = {
     response_model=DocumentView,
     openapi_extra=_UPLOAD_BODY,
     responses={
+        200: _WAITED,
         _ACCEPTED: {"description": "The document is accepted.", "headers": _ACCEPTED_HEADERS},
         **declared(
             "malformed_body",
@@ -169,20 +190,30 @@ async def submit_document(
     ledger: Ledger,
     services: ServicesOfProcess,
     idempotency_key: IdempotencyKey = None,
+    preferences: Prefer = None,
 ) -> Response:
     """Send a document to be read.
 
     The file is stored as it arrives. The answer comes when it is safe; the pages are read
-    afterwards. A full system, and a key whose quota is used up, are told before the file is taken.
+    afterwards, and waited for where `Prefer: wait` says so. A full system, and a key whose quota is
+    used up, are told before the file is taken.
     """
     await anyio.to_thread.run_sync(require_admission, idempotency_key, ledger, services.admission)
     with services.upload_slot(ledger.tenant):
         acceptance = await _receive(request, ledger, services, idempotency_key)
-    view = document_view(acceptance.entry)
-    headers = {"Location": view.links.self, "Retry-After": str(RETRY_AFTER_S)}
+    entry = acceptance.entry
+    headers = {"Location": f"/v1/documents/{entry.document.id}"}
     if acceptance.is_replayed:
         headers["Idempotent-Replayed"] = "true"
-    return _json(view, status_code=_ACCEPTED, headers=headers)
+    if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
+        headers["Preference-Applied"] = f"wait={wait_s}"
+        entry = await waiting.entry_when_final(
+            entry, request.receive, ledger=ledger, services=services, wait_s=wait_s
+        )
+        if answer := await waiting.result_response(entry, services, headers):
+            return answer
+    headers["Retry-After"] = str(RETRY_AFTER_S)
+    return _json(document_view(entry), status_code=_ACCEPTED, headers=headers)
 
 
 @router.get(

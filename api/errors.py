@@ -115,6 +115,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
     ),
+    "too_many_webhooks": ErrorKind(
+        409, "Too many webhooks", "A tenant may have ten webhooks; remove one that is not needed."
+    ),
+    "webhook_disabled": ErrorKind(
+        409, "Webhook is disabled", "Nothing is sent to this webhook; enable it first."
+    ),
     "body_too_large": ErrorKind(
         413, "Body too large", "The request body is larger than this address takes."
     ),
@@ -136,6 +142,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         503,
         "Too many uploads",
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
+        5,
+    ),
+    "too_many_streams": ErrorKind(
+        429,
+        "Too many streams",
+        "As many streams of events are open as this key may have, or as fit; close one first.",
         5,
     ),
     "system_full": ErrorKind(

@@ -21,6 +21,7 @@ from db import (
     cancelling,
     deleting,
     documents,
+    events,
     pages,
     retrying,
     uploads,
@@ -30,6 +31,7 @@ from db.batch_report import ReportedDocument
 from db.batches import BatchCounts
 from db.engine import Transaction
 from db.errors import RowNotFoundError
+from db.events import Event
 from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
@@ -167,6 +169,13 @@ class TenantLedger:
         """Hide a document for good; its objects and rows are removed by the sweep."""
         with self._transaction() as session:
             deleting.mark(session, document_id, tenant=self.tenant, writers_s=writers_s)
+
+    def events(self, document_id: UUID, after: int, limit: int) -> tuple[Document, Sequence[Event]]:
+        """Return a document, and up to ``limit`` of its events that follow a number, in order."""
+        with self._transaction() as session:
+            document = documents.get(session, document_id, tenant=self.tenant)
+            # Asked later than the document: where that is final, its end is among these.
+            return document, events.list_after(session, document, after, limit=limit)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

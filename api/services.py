@@ -14,9 +14,11 @@ from api.admission import Admission, count_load, limits_of
 from api.auth import Keyring
 from api.capacity import capacity_of
 from api.errors import ApiError
+from api.event_watch import EventWatch, look_in
 from api.readiness import Readiness
 from api.settings import ApiSettings
 from api.spared_dispatch import PlaceForSplit, SendDrawing, SendSplit, SparedDispatch, SplitMessages
+from api.stream_places import StreamPlaces
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
 from workers import dispatch
@@ -103,6 +105,10 @@ class Services:
             cache_s=settings.api_capacity_cache_s,
         )
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
+        self.watch = EventWatch(look_in(doors.transaction))
+        self.stream_places = StreamPlaces(
+            per_key=settings.api_max_streams_per_key, total=settings.api_max_streams
+        )
         self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only
         capacity = capacity_of(settings)
         self._accepting_threads = CapacityLimiter(capacity.accepting_threads)

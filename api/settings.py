@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 import workers.settings
-from workers.settings import WorkerSettings, read_settings
+from workers.settings import WebhookTargetSettings, WorkerSettings, read_settings
 
 # Names that other programs of the project read.
 FOREIGN_PREFIXES = tuple(
@@ -13,7 +13,7 @@ FOREIGN_PREFIXES = tuple(
 )
 
 
-class ApiSettings(WorkerSettings):
+class ApiSettings(WorkerSettings, WebhookTargetSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(
@@ -86,6 +86,15 @@ class ApiSettings(WorkerSettings):
     )
     api_head_timeout_s: float = Field(
         default=10, gt=0, description="for the head of a request to arrive once a client connected"
+    )
+    api_max_wait_s: int = Field(
+        default=60, ge=0, le=600, description="longest `Prefer: wait` of an upload; 0: none waits"
+    )
+    api_max_streams: int = Field(
+        default=1_000, ge=1, description="streams of events and waiting uploads at the same time"
+    )
+    api_max_streams_per_key: int = Field(
+        default=20, ge=1, description="the same of one key; a further stream is refused"
     )
     api_shutdown_s: int = Field(
         default=30, ge=1, description="for how long running requests may finish after a signal"

@@ -23,13 +23,13 @@ def alive(
         str | None,
         typer.Argument(
             help="A worker by its --name, else its queues, as 'recognize' or 'split+assemble'; or"
-            " 'reconcile'. Default: all of this home."
+            " 'reconcile' or 'webhooks'. Default: all of this home."
             " PAGEFLEET_HEARTBEAT_FILE, where set, names the file instead.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Tell whether a worker or reconcile of this machine lives: exit code 0, else 1.
+    """Tell whether a worker, reconcile or webhooks of this machine lives: exit code 0, else 1.
 
     Each says so every few seconds, in a file. One that ended in order left none.
     """

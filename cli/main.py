@@ -28,6 +28,7 @@ from cli.ocr import ocr
 from cli.reconcile import reconcile
 from cli.stack.commands import down, up
 from cli.status import status
+from cli.webhooks import webhooks
 from cli.worker import worker
 
 
@@ -99,7 +100,7 @@ _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, ingest, status),
     *(report, cancel, retry, delete),
-    *(migrate, api, worker, reconcile, alive, flower),
+    *(migrate, api, worker, reconcile, webhooks, alive, flower),
 )
 for _command in _COMMANDS:
     app.command()(_command)

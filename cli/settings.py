@@ -12,7 +12,10 @@ from workers.settings import (
     FOREIGN_PREFIXES,
     CheckedSettings,
     DatabaseUrl,
+    HeartbeatSettings,
+    LogSettings,
     SettingsError,
+    WebhookTargetSettings,
     home_dir,
     read_settings,
 )
@@ -43,6 +46,26 @@ class DatabaseSettings(CheckedSettings):
 
     database_url: DatabaseUrl = Field(
         description="Postgres, as `postgresql://user:password@host:port/database`"
+    )
+
+
+class WebhookSettings(DatabaseSettings, HeartbeatSettings, LogSettings, WebhookTargetSettings):
+    """What ``webhooks`` needs: of the servers the database alone."""
+
+    webhook_senders: int = Field(
+        default=32, ge=1, le=512, description="webhooks that are sent at the same time"
+    )
+    webhook_timeout_s: float = Field(
+        default=15, gt=0, le=60, description="for an endpoint to answer, connecting included"
+    )
+    webhook_interval_s: float = Field(
+        default=1, gt=0, description="between two looks for webhooks while none is due"
+    )
+    webhook_disable_after_days: float = Field(
+        default=5, gt=0, description="after which an endpoint that only fails is disabled"
+    )
+    webhook_keep_days: float = Field(
+        default=7, ge=1, description="for which deliveries can be listed and replayed"
     )
 
 

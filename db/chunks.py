@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Update, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from db import documents, planned_chunks
+from db import documents, events, planned_chunks
 from db.errors import StaleStateError
 from db.models import Chunk, Document, Page
 from db.states import OPEN_CHUNK_STATES, ChunkState, DocumentState, PageState
@@ -374,6 +374,7 @@ def _close_document_if_done(
         )
     )
     if open_chunks:
+        events.note_progress(session, document_id)
         return False
     session.execute(
         update(Document)

@@ -27,10 +27,18 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from db.states import BatchState, ChunkState, DocumentState, PageState, Priority
+from db.states import (
+    BatchState,
+    ChunkState,
+    DeliveryState,
+    DocumentState,
+    EventType,
+    PageState,
+    Priority,
+)
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -258,6 +266,102 @@ class Page(Model):
     model_version: Mapped[str | None] = mapped_column(default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
+
+
+class DocumentEvent(Model):
+    """What happened to a document; written by a trigger of ``documents`` and by ``db.events``.
+
+    ``number`` counts the events of one document, under the lock of its row: who reads them in its
+    order misses none. Number 1, that it was accepted, is the document's own row.
+    """
+
+    __tablename__ = "document_events"
+    __table_args__ = (_one_of("type", EventType),)
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp(), init=False)
+    generation: Mapped[int]
+    page_count: Mapped[int | None] = mapped_column(default=None)
+    pages_ok: Mapped[int] = mapped_column(default=0)
+    pages_failed: Mapped[int] = mapped_column(default=0)
+    pages_skipped: Mapped[int] = mapped_column(default=0)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+
+
+class WebhookEndpoint(Model):
+    """An address of a tenant that is told how documents end.
+
+    Its secrets are kept as they are, since every message is signed with them. ``failures`` counts
+    those since the last success, ``rest_until`` keeps it from being tried again at once.
+    """
+
+    __tablename__ = "webhook_endpoints"
+    __table_args__ = (Index("ix_webhook_endpoints_tenant_id", "tenant", "id"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant: Mapped[str]
+    url: Mapped[str]
+    event_types: Mapped[list[str]] = mapped_column(ARRAY(Text()))
+    secret: Mapped[str]
+    description: Mapped[str] = mapped_column(default="")
+    previous_secret: Mapped[str | None] = mapped_column(default=None)
+    previous_secret_until: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    failures: Mapped[int] = mapped_column(default=0)
+    failing_since: Mapped[datetime | None] = mapped_column(default=None)
+    rest_until: Mapped[datetime | None] = mapped_column(default=None)
+    last_error: Mapped[str | None] = mapped_column(default=None)
+    disabled_at: Mapped[datetime | None] = mapped_column(default=None)
+    disabled_reason: Mapped[str | None] = mapped_column(default=None)
+
+
+class WebhookDelivery(Model):
+    """One message to one endpoint; written by a trigger of ``documents``.
+
+    ``message_id`` is the event's own, the same for every endpoint and every try. ``dispatch_after``
+    is NULL when nobody has to look at it any more, and ``attempt`` the fencing token, as elsewhere.
+    """
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        _one_of("state", DeliveryState),
+        Index("ix_webhook_deliveries_endpoint_id_id", "endpoint_id", "id"),
+        Index(
+            "ix_webhook_deliveries_due",
+            "endpoint_id",
+            "dispatch_after",
+            postgresql_where=text("dispatch_after IS NOT NULL"),
+        ),
+        Index(
+            "ix_webhook_deliveries_held",
+            "endpoint_id",
+            postgresql_where=text("lease_expires_at IS NOT NULL"),
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    endpoint_id: Mapped[UUID] = mapped_column(
+        ForeignKey("webhook_endpoints.id", ondelete="CASCADE")
+    )
+    message_id: Mapped[str]
+    type: Mapped[str]
+    payload: Mapped[dict[str, Any]]
+    event_at: Mapped[datetime]
+    retry_until: Mapped[datetime]
+    state: Mapped[str] = mapped_column(
+        default=DeliveryState.WAITING, server_default=text("'waiting'")
+    )
+    attempt: Mapped[int] = mapped_column(default=0, server_default=text("0"))
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    last_attempt_at: Mapped[datetime | None] = mapped_column(default=None)
+    last_status: Mapped[int | None] = mapped_column(default=None)
+    last_error: Mapped[str | None] = mapped_column(default=None)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
 class ApiKey(Model):

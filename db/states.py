@@ -61,6 +61,28 @@ class PageState(StrEnum):
     SKIPPED = "skipped"
 
 
+class EventType(StrEnum):
+    """What may happen to a document and is told; a final state is called as the state is."""
+
+    ACCEPTED = "accepted"
+    RECOGNIZING = "recognizing"
+    PROGRESS = "progress"
+    SUCCEEDED = "succeeded"
+    PARTLY_SUCCEEDED = "partly_succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    DELETED = "deleted"
+
+
+class DeliveryState(StrEnum):
+    """``failed``: it was tried for a day, or its endpoint was disabled; a replay begins anew."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
 _D = DocumentState
 _C = ChunkState
 

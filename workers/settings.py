@@ -23,6 +23,7 @@ FOREIGN_PREFIXES = (
     "PAGEFLEET_API_",
     "PAGEFLEET_CLIENT_",
     "PAGEFLEET_FLOWER_",
+    "PAGEFLEET_WEBHOOK_",
 )
 
 
@@ -115,7 +116,25 @@ def models_dir() -> Path:
     return FolderSettings().models_dir
 
 
-class OcrSettings(FolderSettings):
+class LogSettings(CheckedSettings):
+    """What a program writes into its log."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="what is logged, and all above it"
+    )
+
+
+class WebhookTargetSettings(CheckedSettings):
+    """Where webhooks may go; the API looks at it, and whoever sends them."""
+
+    webhook_allow_loopback: bool = Field(
+        default=False,
+        description="whether webhooks may go to this machine itself, over `http` too; for trying "
+        "them out",
+    )
+
+
+class OcrSettings(FolderSettings, LogSettings):
     """What the core needs; enough for ``pagefleet ocr``, which has no server."""
 
     profile: str = Field(
@@ -177,9 +196,6 @@ class OcrSettings(FolderSettings):
     )
     max_file_bytes: int = Field(default=2 * 2**30, ge=1, description="largest file that is opened")
     max_pages: int = Field(default=10_000, ge=1, description="most pages of a document")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="what is logged, and all above it"
-    )
 
 
 class HeartbeatSettings(FolderSettings):
@@ -187,8 +203,8 @@ class HeartbeatSettings(FolderSettings):
 
     heartbeat_file: AbsolutePath | None = Field(
         default=None,
-        description="where `worker` and `reconcile` say that they live; none: a file of its own "
-        "for each in `heartbeats` in the home",
+        description="where `worker`, `reconcile` and `webhooks` say that they live; none: a file "
+        "of its own for each in `heartbeats` in the home",
     )
     heartbeat_limit_s: float = Field(
         default=120,

@@ -112,6 +112,7 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
             spec("worker-recognize", "worker", "--queues", "recognize"),
             spec("worker-split", "worker", "--queues", "split,assemble"),
             spec("reconcile", "reconcile"),
+            spec("webhooks", "webhooks"),
             spec(
                 "flower",
                 "flower",

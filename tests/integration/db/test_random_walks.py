@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import NoResultFound
 
-from db import batch_retrying, cancelling, chunks, deleting, documents, outbox, retrying
+from db import batch_retrying, cancelling, chunks, deleting, documents, events, outbox, retrying
 from db.chunks import ChunkClaim, PageRecord
 from db.documents import DocumentClaim
 from db.engine import Database, Session
@@ -278,6 +279,19 @@ def require_sound_rows(session: Session) -> None:
                 )
             )
             assert covered == Counter(waiting)
+        require_sound_events(session, document)
+
+
+def require_sound_events(session: Session, document: Document) -> None:
+    found = events.list_after(session, document, 0, limit=STEPS)
+    assert [event.number for event in found] == list(range(1, len(found) + 1))
+    assert found[-1].generation == document.generation
+    if document.state in FINAL_DOCUMENT_STATES:
+        assert found[-1].type == document.state
+    elif document.state == DocumentState.DELETING:
+        assert found[-1].type == "deleted"
+    after_an_end = [now for before, now in pairwise(found) if before.type in events.ENDING]
+    assert {event.type for event in after_an_end} <= {"retried", "deleted"}
 
 
 @pytest.mark.parametrize("seed", range(3))

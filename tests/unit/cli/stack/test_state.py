@@ -98,6 +98,7 @@ def test_the_schema_comes_before_the_programs(tmp_path: Path) -> None:
         "worker-recognize",
         "worker-split",
         "reconcile",
+        "webhooks",
         "flower",
     ]
 

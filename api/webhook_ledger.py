@@ -1,0 +1,99 @@
+"""The webhooks that one tenant can see and change: filtered by tenant here, as documents are."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from api.auth import Tenant
+from api.ledger import services_of
+from db import webhook_deliveries, webhooks
+from db.engine import Transaction
+from db.models import WebhookDelivery, WebhookEndpoint
+from db.states import DeliveryState
+
+
+class WebhookDisabledError(Exception):
+    """Nothing is sent to the endpoint before it is enabled."""
+
+
+class WebhookLedger:
+    """Reads and writes of one tenant; every method is one transaction.
+
+    A method that is given an id raises ``RowNotFoundError`` when the tenant has no such row,
+    and all raise ``DatabaseError`` and its subclasses.
+    """
+
+    def __init__(self, transaction: Transaction, tenant: str) -> None:
+        self._transaction = transaction
+        self._tenant = tenant
+
+    def create(self, url: str, event_types: Sequence[str], description: str) -> WebhookEndpoint:
+        """Add an endpoint.
+
+        Raises:
+            TooManyWebhooksError: the tenant has as many as it may.
+        """
+        with self._transaction() as session:
+            return webhooks.create(
+                session,
+                tenant=self._tenant,
+                url=url,
+                event_types=event_types,
+                description=description,
+            )
+
+    def list_all(self) -> Sequence[WebhookEndpoint]:
+        with self._transaction() as session:
+            return webhooks.list_all(session, tenant=self._tenant)
+
+    def get(self, endpoint_id: UUID) -> WebhookEndpoint:
+        with self._transaction() as session:
+            return webhooks.get(session, endpoint_id, tenant=self._tenant)
+
+    def remove(self, endpoint_id: UUID) -> None:
+        with self._transaction() as session:
+            webhooks.remove(session, endpoint_id, tenant=self._tenant)
+
+    def rotate_secret(self, endpoint_id: UUID) -> WebhookEndpoint:
+        with self._transaction() as session:
+            return webhooks.rotate_secret(session, endpoint_id, tenant=self._tenant)
+
+    def enable(self, endpoint_id: UUID) -> WebhookEndpoint:
+        with self._transaction() as session:
+            return webhooks.enable(session, endpoint_id, tenant=self._tenant)
+
+    def deliveries(
+        self,
+        endpoint_id: UUID,
+        *,
+        limit: int,
+        before: UUID | None,
+        state: DeliveryState | None,
+    ) -> Sequence[WebhookDelivery]:
+        """Return deliveries to an endpoint, newest first, those older than ``before`` only."""
+        with self._transaction() as session:
+            webhooks.get(session, endpoint_id, tenant=self._tenant)
+            return webhook_deliveries.list_page(
+                session, endpoint_id, limit=limit, before=before, state=state
+            )
+
+    def replay(self, endpoint_id: UUID, delivery_id: UUID) -> WebhookDelivery:
+        """Let a delivery be sent once more.
+
+        Raises:
+            WebhookDisabledError: it would not be.
+        """
+        with self._transaction() as session:
+            if webhooks.get(session, endpoint_id, tenant=self._tenant).disabled_at is not None:
+                raise WebhookDisabledError
+            return webhook_deliveries.replay(session, endpoint_id, delivery_id)
+
+
+def webhook_ledger_of_request(request: Request, tenant: Tenant) -> WebhookLedger:
+    """Return the webhooks of whoever asks."""
+    return WebhookLedger(services_of(request).transaction, tenant)
+
+
+Webhooks = Annotated[WebhookLedger, Depends(webhook_ledger_of_request)]

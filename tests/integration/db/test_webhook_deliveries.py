@@ -1,0 +1,353 @@
+"""Deliveries are made with the end that they tell of, and tried until they are taken."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
+from db.engine import Database, Session
+from db.errors import RowNotFoundError
+from db.models import WebhookDelivery, WebhookEndpoint
+from db.states import DeliveryState
+from db.webhook_deliveries import DueDelivery, Failure
+from db.webhooks import EVENT_TYPES, TooManyWebhooksError
+from tests.support.rows import TENANT, add_document, claim_split
+
+DAY_S = 86_400.0
+
+
+def add_endpoint(
+    session: Session, *, tenant: str = TENANT, event_types: Sequence[str] = EVENT_TYPES
+) -> WebhookEndpoint:
+    return webhooks.create(
+        session,
+        tenant=tenant,
+        url="https://example.com/hook",
+        event_types=event_types,
+        description="",
+    )
+
+
+def end_document(session: Session, *, tenant: str = TENANT) -> UUID:
+    document_id = add_document(session, tenant=tenant)
+    cancelling.cancel(session, document_id, tenant=tenant)
+    return document_id
+
+
+def deliveries(session: Session, endpoint_id: UUID) -> Sequence[WebhookDelivery]:
+    session.expunge_all()  # as another process sees them
+    return webhook_deliveries.list_page(session, endpoint_id, limit=100)
+
+
+def take(session: Session, *, room: int = 100, per_endpoint: int = 4) -> list[DueDelivery]:
+    return webhook_deliveries.take(session, room=room, per_endpoint=per_endpoint, lease_s=60)
+
+
+def fail(session: Session, due: DueDelivery, failure: Failure | None = None) -> bool:
+    return webhook_deliveries.note_failed(
+        session, due, failure or Failure("status_500", 500), disable_after_s=5 * DAY_S
+    )
+
+
+def let_time_pass(session: Session, time: timedelta) -> None:
+    for table, columns in (
+        ("webhook_deliveries", ("dispatch_after", "lease_expires_at", "retry_until")),
+        ("webhook_endpoints", ("rest_until", "failing_since", "previous_secret_until")),
+    ):
+        moved = ", ".join(f"{column} = {column} - :time" for column in columns)
+        session.execute(text(f"UPDATE {table} SET {moved}"), {"time": time})  # noqa: S608 - two tables
+    session.expire_all()
+
+
+def test_the_end_of_a_document_is_told_to_those_who_asked_for_it(database: Database) -> None:
+    with database.transaction() as session:
+        all_ends = add_endpoint(session).id
+        cancelled = add_endpoint(session, event_types=["document.cancelled"]).id
+        failed = add_endpoint(session, event_types=["document.failed"]).id
+        other_tenant = add_endpoint(session, tenant="other").id
+        document_id = end_document(session)
+
+    with database.transaction() as session:
+        (first,), (second,) = (deliveries(session, each) for each in (all_ends, cancelled))
+        assert [list(deliveries(session, each)) for each in (failed, other_tenant)] == [[], []]
+        told = events.list_of_many(session, {document_id: 1}, limit=1)[document_id]
+    assert first.message_id == second.message_id == f"msg_{document_id.hex}_2"
+    assert first.event_at == told[0].at
+    assert (first.type, first.state, first.id.version) == ("document.cancelled", "waiting", 7)
+    assert first.payload == {
+        "document_id": str(document_id),
+        "batch_id": None,
+        "state": "cancelled",
+        "generation": 1,
+        "error_code": "cancelled",
+        "pages": None,
+        "pages_ok": 0,
+        "pages_failed": 0,
+        "pages_skipped": 0,
+    }
+
+
+def test_every_end_is_told_and_nothing_else(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        document_id = end_document(session)
+        retrying.retry(session, document_id, tenant=TENANT)
+        claim = claim_split(session, document_id)
+        documents.fail(session, claim, code="damaged", detail="x")
+
+        found = deliveries(session, endpoint_id)
+    assert [each.type for each in found] == ["document.failed", "document.cancelled"]
+    assert [each.payload["generation"] for each in found] == [2, 1]
+
+
+def test_an_end_that_is_rolled_back_is_not_told(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+    with pytest.raises(RowNotFoundError), database.transaction() as session:
+        end_and_fail(session)
+
+    with database.transaction() as session:
+        assert deliveries(session, endpoint_id) == []
+
+
+def end_and_fail(session: Session) -> None:
+    end_document(session)
+    raise RowNotFoundError
+
+
+def test_two_who_take_at_once_take_different_ones(database: Database) -> None:
+    with database.transaction() as session:
+        add_endpoint(session)
+        for _ in range(6):
+            end_document(session)
+
+    with database.transaction() as session, database.transaction() as other:
+        first = take(session, room=2)
+        second = take(other)
+
+    assert (len(first), len(second)) == (2, 4)
+    assert {due.delivery_id for due in first}.isdisjoint(due.delivery_id for due in second)
+
+
+def test_an_endpoint_gets_so_many_at_a_time_and_the_others_theirs(database: Database) -> None:
+    with database.transaction() as session:
+        many = add_endpoint(session, tenant="many").id
+        few = add_endpoint(session, tenant="few").id
+        for _ in range(8):
+            end_document(session, tenant="many")
+        end_document(session, tenant="few")
+
+    with database.transaction() as session:
+        first = take(session)
+    with database.transaction() as session:
+        while_held = take(session)
+        let_time_pass(session, timedelta(seconds=61))
+        later = take(session)
+
+    assert sorted(str(due.endpoint_id) for due in first) == sorted([*[str(many)] * 4, str(few)])
+    assert while_held == []
+    assert len(later) == 5  # whoever held them is dead, and nobody knows what came of it
+    assert {due.attempt for due in later} <= {1, 2}
+
+
+def test_what_was_taken_is_done(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        (due,) = take(session)
+        webhook_deliveries.note_delivered(session, due, status=204)
+
+        (row,) = deliveries(session, endpoint_id)
+        assert (row.state, row.last_status, row.dispatch_after) == ("delivered", 204, None)
+        assert row.finished_at is not None
+        let_time_pass(session, timedelta(days=1))
+        assert take(session) == []
+
+
+def test_a_late_sender_changes_nothing(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        (late,) = take(session)
+        let_time_pass(session, timedelta(minutes=5))
+        (due,) = take(session)
+        webhook_deliveries.note_delivered(session, due, status=200)
+        fail(session, late)
+
+        (row,) = deliveries(session, endpoint_id)
+    assert (row.state, row.last_status) == ("delivered", 200)
+    assert (late.attempt, due.attempt, late.message_id) == (1, 2, due.message_id)
+
+
+def test_a_failure_is_tried_again_later_and_later(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        pauses_s = []
+        for _ in range(9):
+            (due,) = take(session)
+            fail(session, due)
+            (row,) = deliveries(session, endpoint_id)
+            assert row.dispatch_after is not None
+            now = session.execute(text("SELECT now()")).scalar_one()
+            pause = row.dispatch_after - now
+            pauses_s.append(pause.total_seconds())
+            let_time_pass(session, max(pause, timedelta(minutes=7)))
+
+    assert 3.7 < pauses_s[0] < 6.3
+    assert all(now_s > 0.6 * 7 * 60 * number for number, now_s in enumerate(pauses_s))
+    assert pauses_s[-1] <= 1.25 * 7_200
+
+
+def test_an_endpoint_that_fails_rests_and_is_itself_again_after_a_success(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        for _ in range(3):
+            end_document(session)
+        first, second = take(session, room=2)
+        fail(session, first)
+        while_it_rests = take(session)
+        let_time_pass(session, timedelta(seconds=2))
+        after = take(session, room=1)
+        webhook_deliveries.note_delivered(session, second, status=200)
+
+        endpoint = session.get_one(WebhookEndpoint, endpoint_id, populate_existing=True)
+    assert while_it_rests == []
+    assert len(after) == 1
+    assert (endpoint.failures, endpoint.failing_since, endpoint.last_error) == (0, None, None)
+
+
+def test_after_a_day_a_delivery_has_failed(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        let_time_pass(session, timedelta(hours=24, seconds=1))
+        (due,) = take(session)
+        fail(session, due)
+
+        (row,) = deliveries(session, endpoint_id)
+    assert (row.state, row.last_error, row.dispatch_after) == ("failed", "status_500", None)
+
+
+def test_what_was_never_tried_for_a_day_has_failed_too(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        let_time_pass(session, timedelta(hours=24, minutes=30))
+        too_early = webhook_deliveries.end_hopeless(session, limit=10)
+        let_time_pass(session, timedelta(hours=1))
+        ended = webhook_deliveries.end_hopeless(session, limit=10)
+
+        (row,) = deliveries(session, endpoint_id)
+    assert (too_early, ended) == (0, 1)
+    assert (row.state, row.last_error) == ("failed", "expired")
+
+
+def test_an_endpoint_that_is_gone_is_disabled_with_what_waits_for_it(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        for _ in range(2):
+            end_document(session)
+        (due,) = take(session, room=1)
+        is_disabled = fail(session, due, Failure("status_410", 410))
+        let_time_pass(session, timedelta(hours=1))
+        taken = take(session)
+        webhook_deliveries.end_hopeless(session, limit=10)
+        end_document(session)  # told to nobody
+
+        endpoint = session.get_one(WebhookEndpoint, endpoint_id, populate_existing=True)
+        rows = deliveries(session, endpoint_id)
+    assert is_disabled
+    assert taken == []
+    assert (endpoint.disabled_reason, endpoint.disabled_at is None) == ("gone", False)
+    assert [(row.state, row.last_error) for row in rows] == [("failed", "endpoint_disabled")] * 2
+
+
+def test_an_endpoint_that_fails_for_days_is_disabled_and_enabled_again(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        outcomes = []
+        for _ in range(4):
+            end_document(session)
+            (due, *_) = take(session)
+            outcomes.append(fail(session, due))
+            let_time_pass(session, timedelta(days=2))
+        endpoint = session.get_one(WebhookEndpoint, endpoint_id, populate_existing=True)
+        assert endpoint.disabled_reason == "failing"
+        enabled = webhooks.enable(session, endpoint_id, tenant=TENANT)
+        end_document(session)
+
+        assert take(session)
+    assert outcomes == [False, False, False, True]
+    assert (enabled.disabled_at, enabled.failures) == (None, 0)
+
+
+def test_a_replay_begins_anew_under_the_same_id(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        (first,) = take(session)
+        webhook_deliveries.note_delivered(session, first, status=200)
+        replayed = webhook_deliveries.replay(session, endpoint_id, first.delivery_id)
+        assert replayed.state == DeliveryState.WAITING
+        (again,) = take(session)
+
+        with pytest.raises(RowNotFoundError):
+            webhook_deliveries.replay(session, add_endpoint(session).id, first.delivery_id)
+    assert (again.message_id, again.attempt) == (first.message_id, 2)
+
+
+def test_while_a_secret_is_rotated_both_sign_for_a_day(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        before = webhooks.get(session, endpoint_id, tenant=TENANT).secret
+        rotated = webhooks.rotate_secret(session, endpoint_id, tenant=TENANT).secret
+        for _ in range(2):
+            end_document(session)
+        (soon,) = take(session, room=1)
+        let_time_pass(session, timedelta(hours=24, seconds=1))
+        (later, *_) = take(session, room=1)
+
+    assert soon.secrets == [rotated, before]
+    assert later.secrets == [rotated]
+
+
+def test_old_deliveries_are_removed_unless_they_wait(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        for _ in range(2):
+            end_document(session)
+        (due,) = take(session, room=1)
+        webhook_deliveries.note_delivered(session, due, status=200)
+    with database.transaction() as session:
+        too_early = webhook_deliveries.clear(session, older_than_s=3_600, limit=10)
+        removed = webhook_deliveries.clear(session, older_than_s=-60, limit=10)
+
+        (row,) = deliveries(session, endpoint_id)
+    assert (too_early, removed, row.state) == (0, 1, "waiting")
+
+
+def test_a_tenant_has_ten_endpoints_at_most(database: Database) -> None:
+    with database.transaction() as session:
+        for _ in range(webhooks.MOST_PER_TENANT):
+            add_endpoint(session)
+        with pytest.raises(TooManyWebhooksError):
+            add_endpoint(session)
+
+        add_endpoint(session, tenant="other")
+
+
+def test_an_endpoint_goes_with_its_deliveries(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        webhooks.remove(session, endpoint_id, tenant=TENANT)
+
+        assert deliveries(session, endpoint_id) == []
+        with pytest.raises(RowNotFoundError):
+            webhooks.get(session, endpoint_id, tenant=TENANT)

@@ -1,0 +1,20 @@
+import pytest
+
+from api.errors import ApiError
+from api.stream_places import StreamPlaces
+
+
+def test_a_key_that_has_all_its_places_leaves_those_of_others() -> None:
+    places = StreamPlaces(per_key=1, total=2)
+    with places.place("a"):
+        with pytest.raises(ApiError, match="too_many_streams"):
+            places.place("a").__enter__()
+        with places.place("b"), pytest.raises(ApiError, match="too_many_streams"):
+            places.place("c").__enter__()
+
+
+def test_a_place_is_free_again_when_its_stream_ends() -> None:
+    places = StreamPlaces(per_key=1, total=1)
+    for _ in range(2):
+        with places.place("a"):
+            pass
