@@ -13,10 +13,21 @@ from fastapi import Depends, Request
 
 from api.auth import KeyId, Tenant
 from api.services import Services
-from db import admission, batches, cancelling, deleting, documents, pages, retrying, uploads
+from db import (
+    admission,
+    batches,
+    cancelling,
+    deleting,
+    documents,
+    exports,
+    pages,
+    retrying,
+    uploads,
+)
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
+from db.exports import Requested
 from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
@@ -152,6 +163,32 @@ class TenantLedger:
         """Hide a document for good; its objects and rows are removed by the sweep."""
         with self._transaction() as session:
             deleting.mark(session, document_id, tenant=self.tenant, writers_s=writers_s)
+
+    def export(
+        self,
+        document_id: UUID,
+        *,
+        generation: int,
+        name: str,
+        pages: str,
+        dispatch_after_s: float,
+    ) -> Requested:
+        """Ask for another form of a result; see ``db.exports.request``."""
+        with self._transaction() as session:
+            document = documents.get(session, document_id, tenant=self.tenant)
+            return exports.request(
+                session,
+                document,
+                generation=generation,
+                name=name,
+                pages=pages,
+                dispatch_after_s=dispatch_after_s,
+            )
+
+    def leave_export_to_sweep(self, export_id: UUID) -> None:
+        """Let the sweep send an export that nobody was told of."""
+        with self._transaction() as session:
+            exports.make_due(session, export_id)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

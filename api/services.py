@@ -16,7 +16,13 @@ from api.capacity import capacity_of
 from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
-from api.spared_dispatch import PlaceForSplit, SendSplit, SparedDispatch, SplitMessages
+from api.spared_dispatch import (
+    PlaceForSplit,
+    SendExport,
+    SendSplit,
+    SparedDispatch,
+    SplitMessages,
+)
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
 from workers import dispatch
@@ -41,6 +47,8 @@ class Doors:
     send_split: SendSplit
     place_for_split: PlaceForSplit
     probes: Mapping[str, Probe]
+    send_export: SendExport = lambda *_: False
+    """By default nobody is told, and the sweep finds the row."""
 
 
 OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
@@ -62,6 +70,9 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     messages = SparedDispatch(
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
+        lambda export_id, document_id, priority: dispatch.send_export_if_place(
+            export_id, document_id, priority=priority, limit=settings.dispatch_queue_limit
+        ),
     )
     try:
         yield Doors(
@@ -74,6 +85,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
                 "broker": dispatch.check,
                 "storage": store.check,
             },
+            send_export=messages.send_export,
         )
     finally:
         store.close()
@@ -91,6 +103,7 @@ class Services:
         self.settings = settings
         self.transaction = doors.transaction
         self.store = doors.store
+        self.send_export = doors.send_export
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.admission = Admission(

@@ -21,6 +21,9 @@ class SendSplit(Protocol):
     def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
 
 
+SendExport = Callable[[UUID, UUID, Priority], bool]
+"""Says that an export of a document waits to be made; False: there is no room to say it."""
+
 PlaceForSplit = Callable[[], AbstractContextManager[bool]]
 """Takes room in the queue for one document as long as the block lasts; False: there is none."""
 
@@ -43,12 +46,14 @@ class SparedDispatch:
         self,
         send_split: SendSplit,
         place_for_split: PlaceForSplit,
+        send_export: SendExport = lambda *_: False,
         *,
         rest_s: float = REST_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send_split = send_split
         self._place_for_split = place_for_split
+        self._send_export = send_export
         self._rest_s = rest_s
         self._clock = clock
         self._lock = Lock()
@@ -79,6 +84,16 @@ class SparedDispatch:
                 except DispatchError:
                     self._rest()
             yield has_place
+
+    def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:
+        """Say that an export waits, if a broker hears it and has room; return whether it was."""
+        if self._is_resting():
+            return False
+        try:
+            return self._send_export(export_id, document_id, priority)
+        except DispatchError:
+            self._rest()
+            return False
 
     def _is_resting(self) -> bool:
         with self._lock:

@@ -2,17 +2,15 @@
 
 import errno
 import hashlib
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from cli.console import as_text
+from cli.whole_file import whole_file
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.errors import DocumentError
 from workers.ocr.exports.formats import ExportFormat
@@ -179,41 +177,6 @@ class FileReader:
                 stream.write(part.encode())
             if self._format in {"json", "text"}:
                 stream.write(b"\n")
-
-
-@contextmanager
-def whole_file(path: Path, *, changed_ns: int | None = None) -> Iterator[BinaryIO]:
-    """Open a file so that a reader, or a second run after a crash, finds all of it or none.
-
-    Args:
-        path: of the file; its folder is made.
-        changed_ns: when it shall have been changed, nanoseconds since 1970; None for now.
-
-    Yields:
-        What takes its content; leaving by an exception leaves what was there before.
-
-    Raises:
-        OSError: the folder cannot be made or written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own, since one made of the file's could be too long where that is not.
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".pagefleet-")
-    try:
-        with os.fdopen(handle, "w+b") as stream:
-            yield stream
-            stream.flush()
-            # Else the name may be on the disk before the bytes, when the power fails.
-            os.fsync(stream.fileno())
-        # mkstemp lets nobody else read; a result is as readable as any file of this user.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(unfinished).chmod(0o666 & ~umask)
-        if changed_ns is not None:
-            os.utime(unfinished, ns=(changed_ns, changed_ns))
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
 
 
 def _counted(

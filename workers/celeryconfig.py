@@ -13,15 +13,18 @@ from workers.settings import WorkerSettings, read_settings
 SPLIT_QUEUE = "split"
 RECOGNIZE_QUEUE = "recognize"
 ASSEMBLE_QUEUE = "assemble"
-QUEUES = (SPLIT_QUEUE, RECOGNIZE_QUEUE, ASSEMBLE_QUEUE)
+EXPORT_QUEUE = "export"
+QUEUES = (SPLIT_QUEUE, RECOGNIZE_QUEUE, ASSEMBLE_QUEUE, EXPORT_QUEUE)
 
 SPLIT_TASK = "documents.split"
 RECOGNIZE_TASK = "pages.recognize_chunk"
 ASSEMBLE_TASK = "documents.assemble"
+EXPORT_TASK = "documents.export"
 ROUTES = {
     SPLIT_TASK: SPLIT_QUEUE,
     RECOGNIZE_TASK: RECOGNIZE_QUEUE,
     ASSEMBLE_TASK: ASSEMBLE_QUEUE,
+    EXPORT_TASK: EXPORT_QUEUE,
 }
 
 # Redis has a list for each; a worker takes from the first one that is not empty. 0 is also what

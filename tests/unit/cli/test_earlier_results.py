@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.earlier_results import is_done
-from cli.ocr_run import whole_file
+from cli.whole_file import whole_file
 from workers.ocr.document_result import DocumentSource, DocumentTotals
 
 ODD_NAME = 'scan ","full_text":" {}.tif'

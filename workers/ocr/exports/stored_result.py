@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import orjson
 
+from workers.ocr.errors import OcrError
+
 _TEXT_BEGINS: Final = b',"full_text":'
 _PAGES_BEGIN: Final = b',"pages":['
 _PAGE_BEGINS: Final = b',{"page_number":'
 
 
-class StoredResultError(ValueError):
+class StoredResultError(OcrError):
     """The bytes are no result of schema ``pagefleet/1`` as this program writes them."""
 
 
-def read_result(
+def open_result(
     parts: Iterable[bytes], *, wanted: range | None = None
 ) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """Return the header (all before ``full_text``) and what yields the page objects in order.

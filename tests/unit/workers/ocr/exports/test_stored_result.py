@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.results import FAILED, page_of, result_of, stored
 from workers.ocr.exports.page_choice import pages_name, parse_pages
-from workers.ocr.exports.stored_result import StoredResultError, read_result
+from workers.ocr.exports.stored_result import StoredResultError, open_result
 
 TEXTS = ['","pages":[{"page_number":7', ',{"page_number":1,', "]}", "plain", "\\", '"full_text":']
 RESULT = result_of(page_of(TEXTS), {**FAILED}, page_of(["last"], page_index=2), filename=TEXTS[0])
@@ -20,20 +20,20 @@ def cut(content: bytes, size: int) -> Iterator[bytes]:
 
 @given(size=st.integers(1, 5000))
 def test_a_result_is_read_wherever_it_is_cut(size: int) -> None:
-    header, pages = read_result(cut(stored(RESULT), size))
+    header, pages = open_result(cut(stored(RESULT), size))
 
     assert list(pages) == RESULT["pages"]
     assert header == {k: v for k, v in RESULT.items() if k not in {"full_text", "pages"}}
 
 
 def test_only_wanted_pages_are_returned() -> None:
-    _, pages = read_result([stored(RESULT)], wanted=parse_pages("2-3"))
+    _, pages = open_result([stored(RESULT)], wanted=parse_pages("2-3"))
 
     assert [page["page_number"] for page in pages] == [2, 3]
 
 
 def test_a_result_without_pages_has_none() -> None:
-    _, pages = read_result([stored(result_of())])
+    _, pages = open_result([stored(result_of())])
 
     assert list(pages) == []
 
@@ -41,7 +41,7 @@ def test_a_result_without_pages_has_none() -> None:
 @pytest.mark.parametrize("stop", [10, -1, -2, -200])
 def test_a_result_that_is_cut_off_is_an_error(stop: int) -> None:
     with pytest.raises(StoredResultError):
-        list(read_result(cut(stored(RESULT)[:stop], 100))[1])
+        list(open_result(cut(stored(RESULT)[:stop], 100))[1])
 
 
 def test_memory_does_not_grow_with_the_pages() -> None:
@@ -57,7 +57,7 @@ def test_memory_does_not_grow_with_the_pages() -> None:
 
     tracemalloc.start()
     try:
-        count = sum(1 for _ in read_result(parts())[1])
+        count = sum(1 for _ in open_result(parts())[1])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
