@@ -19,6 +19,7 @@ from cli.database import migrate
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
+from cli.export import export
 from cli.flower import flower
 from cli.keys import app as keys
 from cli.models import app as models
@@ -96,7 +97,7 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, status),
-    *(cancel, retry, delete),
+    *(export, cancel, retry, delete),
     *(migrate, api, worker, reconcile, alive, flower),
 )
 for _command in _COMMANDS:
