@@ -99,6 +99,8 @@ def _placed(word: ExportWord, right: tuple[float, float]) -> _Piece:
 
 def _writable(text: str) -> str:
     """Return text without controls and halves of characters; any white space is a space."""
+    if text.isprintable():
+        return text
     kept = (character for character in text if category(character) not in {"Cc", "Cs"})
     return "".join(" " if character.isspace() else character for character in kept)
 
