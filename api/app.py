@@ -15,8 +15,10 @@ from api import (
     document_routes,
     health_routes,
     openapi,
+    page_routes,
     problems,
     result_routes,
+    viewer_routes,
 )
 from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
@@ -74,10 +76,12 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     for routes in (
         document_routes,
         document_action_routes,
+        page_routes,
         result_routes,
         batch_routes,
         capacity_routes,
         health_routes,
+        viewer_routes,
     ):
         app.include_router(routes.router)
     streamed = frozenset({document_routes.STREAMED})

@@ -27,6 +27,7 @@ from db import (
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
+from db.errors import RowNotFoundError
 from db.exports import Requested
 from db.models import Batch, Document, Page
 from db.retrying import Retry
@@ -195,6 +196,17 @@ class TenantLedger:
         with self._transaction() as session:
             documents.get(session, document_id, tenant=self.tenant)
             return pages.list_page(session, document_id, after_index=after_index, limit=limit)
+
+    def page(self, document_id: UUID, page_index: int) -> Page:
+        """Return one page, by its 0-based position.
+
+        Raises:
+            RowNotFoundError: the document has none there, or is not split yet.
+        """
+        found = self.pages(document_id, after_index=page_index - 1, limit=1)
+        if not found or found[0].page_index != page_index:
+            raise RowNotFoundError(f"no page {page_index} of document {document_id}")
+        return found[0]
 
     def batch(self, batch_id: UUID) -> tuple[Batch, BatchCounts]:
         with self._transaction() as session:

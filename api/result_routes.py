@@ -1,6 +1,6 @@
 """Results: streamed from storage as they are stored, or made of them while they are sent."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
@@ -15,6 +15,7 @@ from api.document_routes import IfNoneMatch
 from api.errors import ApiError, FieldProblem, InvalidFieldsError, sentence
 from api.filenames import content_disposition
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
+from api.object_streams import PART_BYTES, open_object, parts_of
 from api.problems import declared
 from api.services import Services
 from api.views import is_final
@@ -28,8 +29,6 @@ from workers.ocr.exports.page_choice import pages_name, parse_pages
 from workers.ocr.exports.stored_result import open_result
 from workers.ocr.exports.text_formats import TEXT_WRITERS
 
-# Small parts: a thousand slow readers must fit into memory.
-PART_BYTES = 256 * 2**10
 _NOT_MODIFIED = 304
 _ACCEPTED = 202
 _EXPORT_RETRY_AFTER_S = 2
@@ -190,7 +189,7 @@ def _headers(etag: str) -> dict[str, str]:
 
 
 async def _stored(asked: _Asked, key: str, etag: str, services: Services) -> Response:
-    size_bytes, parts = await services.in_storage_thread(_open, services.store, key)
+    size_bytes, parts = await services.in_storage_thread(open_object, services.store, key)
     response = _streamed(asked, parts, etag, services)
     response.headers["Content-Length"] = str(size_bytes)
     return response
@@ -204,7 +203,9 @@ def _streamed(
     extension = f".pages-{name}{facts.extension}" if name else facts.extension
     disposition = content_disposition(asked.document.filename, extension=extension)
     headers = {**_headers(etag), "Content-Disposition": disposition}
-    return StreamingResponse(_read(parts, services), headers=headers, media_type=facts.media_type)
+    return StreamingResponse(
+        parts_of(parts, services), headers=headers, media_type=facts.media_type
+    )
 
 
 def _convert(store: ObjectStore, asked: _Asked) -> Iterator[bytes]:
@@ -225,14 +226,3 @@ def _require_result(document: Document) -> str:
         message = document.error_detail or sentence(code)
         raise ApiError("no_result", extra={"document_error": {"code": code, "message": message}})
     return document.result_key
-
-
-def _open(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]]:
-    """Start reading, so that an object that is missing is an error and not half an answer."""
-    size_bytes = store.head(key).size_bytes
-    return size_bytes, store.stream(key, part_bytes=PART_BYTES)
-
-
-async def _read(parts: Iterator[bytes], services: Services) -> AsyncIterator[bytes]:
-    while part := await services.in_storage_thread(next, parts, b""):
-        yield part

@@ -18,6 +18,7 @@ from api.readiness import Readiness
 from api.settings import ApiSettings
 from api.spared_dispatch import (
     PlaceForSplit,
+    SendDrawing,
     SendExport,
     SendSplit,
     SparedDispatch,
@@ -46,6 +47,7 @@ class Doors:
     store: ObjectStore
     send_split: SendSplit
     place_for_split: PlaceForSplit
+    send_drawing: SendDrawing
     probes: Mapping[str, Probe]
     send_export: SendExport = lambda *_: False
     """By default nobody is told, and the sweep finds the row."""
@@ -70,6 +72,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     messages = SparedDispatch(
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
+        partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
         lambda export_id, document_id, priority: dispatch.send_export_if_place(
             export_id, document_id, priority=priority, limit=settings.dispatch_queue_limit
         ),
@@ -80,6 +83,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             store=store,
             send_split=messages.send_split,
             place_for_split=messages.place_for_split,
+            send_drawing=messages.send_drawing,
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
@@ -105,6 +109,7 @@ class Services:
         self.store = doors.store
         self.send_export = doors.send_export
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
+        self.send_drawing = doors.send_drawing
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.admission = Admission(
             partial(count_load, doors.transaction),

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
@@ -23,6 +23,13 @@ class SendSplit(Protocol):
 
 SendExport = Callable[[UUID, UUID, Priority], bool]
 """Says that an export of a document waits to be made; False: there is no room to say it."""
+
+
+class SendDrawing(Protocol):
+    """Asks for the image of a page; False when there is no room, ``DispatchError`` likewise."""
+
+    def __call__(self, document_id: UUID, page_index: int) -> bool: ...
+
 
 PlaceForSplit = Callable[[], AbstractContextManager[bool]]
 """Takes room in the queue for one document as long as the block lasts; False: there is none."""
@@ -46,6 +53,7 @@ class SparedDispatch:
         self,
         send_split: SendSplit,
         place_for_split: PlaceForSplit,
+        send_drawing: SendDrawing,
         send_export: SendExport = lambda *_: False,
         *,
         rest_s: float = REST_S,
@@ -54,6 +62,7 @@ class SparedDispatch:
         self._send_split = send_split
         self._place_for_split = place_for_split
         self._send_export = send_export
+        self._send_drawing = send_drawing
         self._rest_s = rest_s
         self._clock = clock
         self._lock = Lock()
@@ -65,13 +74,17 @@ class SparedDispatch:
         Raises:
             DispatchError: the broker does not take it, or did not take another one just now.
         """
-        if self._is_resting():
-            raise DispatchError("the message broker did not answer just now")
-        try:
+        with self._spared():
             self._send_split(document_id, priority=priority)
-        except DispatchError:
-            self._rest()
-            raise
+
+    def send_drawing(self, document_id: UUID, page_index: int) -> bool:
+        """Ask for the image of a page; False: there is no room.
+
+        Raises:
+            DispatchError: as ``send_split``.
+        """
+        with self._spared():
+            return self._send_drawing(document_id, page_index)
 
     @contextmanager
     def place_for_split(self) -> Iterator[bool]:
@@ -87,13 +100,19 @@ class SparedDispatch:
 
     def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:
         """Say that an export waits, if a broker hears it and has room; return whether it was."""
-        if self._is_resting():
-            return False
-        try:
+        with suppress(DispatchError), self._spared():
             return self._send_export(export_id, document_id, priority)
+        return False
+
+    @contextmanager
+    def _spared(self) -> Iterator[None]:
+        if self._is_resting():
+            raise DispatchError("the message broker did not answer just now")
+        try:
+            yield
         except DispatchError:
             self._rest()
-            return False
+            raise
 
     def _is_resting(self) -> bool:
         with self._lock:
