@@ -82,16 +82,20 @@ class SearchablePdf(PdfSource):
         Args:
             path: an empty file.
             facts: for the information dictionary.
-            pages: page numbers; None for all.
+            pages: page numbers; None for all. A page that the file counts and does not hold is
+                left out.
 
         Raises:
-            DamagedPageError: MuPDF cannot write it.
+            DamagedPageError: MuPDF cannot write it, or it holds none of the pages.
             MemoryError: MuPDF could not allocate.
         """
+        held = None if pages is None else [number - 1 for number in pages if self._holds(number)]
+        if held == []:
+            raise DamagedPageError("The file holds none of the pages.")
         with translated():
             self._finish(facts)
-            if pages is not None:
-                self._document.select([number - 1 for number in pages])
+            if held is not None:
+                self._document.select(held)
             options = mupdf.PdfWriteOptions()
             options.do_garbage = 0 if pages is None else 1
             options.do_encrypt = mupdf.PDF_ENCRYPT_KEEP
@@ -99,6 +103,14 @@ class SearchablePdf(PdfSource):
             output = mupdf.FzOutput(str(path), 1)
             mupdf.pdf_write_document(self._pdf(), output, options)
             output.fz_close_output()
+
+    def _holds(self, number: int) -> bool:
+        try:
+            with translated():
+                self._load(number - 1)
+        except DamagedPageError:
+            return False
+        return True
 
     def _pdf(self) -> mupdf.PdfDocument:
         return mupdf.pdf_document_from_fz_document(self._document.this)

@@ -10,6 +10,7 @@ import pymupdf
 import pytest
 from PIL import Image
 
+from tests.support.pdf_files import assemble_pdf
 from tests.support.results import FAILED, page_with_lines, placed_line, result_of, split_result
 from tests.support.searchable import lost_words
 from workers.ocr.errors import EncryptedDocumentError, UnreadableDocumentError
@@ -293,6 +294,25 @@ def test_a_page_that_is_not_there_stays_without_text(
 
     assert lost_words(made, pages[:1]) == []
     assert info_of(made, "PagefleetPagesWithoutText") == "2"
+
+
+def test_a_page_that_is_not_there_is_left_out_of_a_range(
+    renderer: PageRenderer, tmp_path: Path
+) -> None:
+    source = tmp_path / "source.pdf"
+    source.write_bytes(
+        assemble_pdf([
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Count 2/Kids[99 0 R 3 0 R]>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 360 252]>>",
+        ])
+    )
+    page = words_page(*SIZE_PT, page_number=2)
+
+    made = make(source, [FAILED, page], renderer, wanted=range(1, 3))
+
+    assert lost_words(made, [page], first=2) == []
+    assert info_of(made, "PagefleetFailedPages") == "2"
 
 
 def test_a_file_that_is_no_pdf_inside_is_a_named_error(
