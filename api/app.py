@@ -17,6 +17,7 @@ from api import (
     openapi,
     page_routes,
     problems,
+    report_routes,
     result_routes,
     viewer_routes,
 )
@@ -79,6 +80,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         page_routes,
         result_routes,
         batch_routes,
+        report_routes,
         capacity_routes,
         health_routes,
         viewer_routes,
