@@ -105,6 +105,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "no_result": ErrorKind(
         409, "No result", "The document ended without a result; its error says why."
     ),
+    "export_failed": ErrorKind(
+        409,
+        "Export failed",
+        "This form of the result could not be made; export_error says why. Asked for again after "
+        "an hour it is tried again.",
+    ),
     "no_image": ErrorKind(409, "No image", "The page cannot be drawn; its error says why."),
     "already_final": ErrorKind(
         409, "Already final", "The document has ended already, so there is nothing to cancel."

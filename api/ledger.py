@@ -22,6 +22,7 @@ from db import (
     deleting,
     documents,
     events,
+    exports,
     pages,
     retrying,
     uploads,
@@ -32,6 +33,7 @@ from db.batches import BatchCounts
 from db.engine import Transaction
 from db.errors import RowNotFoundError
 from db.events import Event
+from db.exports import Requested
 from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
@@ -176,6 +178,32 @@ class TenantLedger:
             document = documents.get(session, document_id, tenant=self.tenant)
             # Asked later than the document: where that is final, its end is among these.
             return document, events.list_after(session, document, after, limit=limit)
+
+    def export(
+        self,
+        document_id: UUID,
+        *,
+        generation: int,
+        name: str,
+        pages: str,
+        dispatch_after_s: float,
+    ) -> Requested:
+        """Ask for another form of a result; see ``db.exports.request``."""
+        with self._transaction() as session:
+            document = documents.get(session, document_id, tenant=self.tenant)
+            return exports.request(
+                session,
+                document,
+                generation=generation,
+                name=name,
+                pages=pages,
+                dispatch_after_s=dispatch_after_s,
+            )
+
+    def leave_export_to_sweep(self, export_id: UUID) -> None:
+        """Let the sweep send an export that nobody was told of."""
+        with self._transaction() as session:
+            exports.make_due(session, export_id)
 
     def pages(self, document_id: UUID, *, after_index: int, limit: int) -> Sequence[Page]:
         """Return up to ``limit`` pages in order, from the one after ``after_index``."""

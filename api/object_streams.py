@@ -20,6 +20,6 @@ def open_object(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]]:
 
 
 async def parts_of(parts: Iterator[bytes], services: Services) -> AsyncIterator[bytes]:
-    """Yield the parts of an object, each read in a thread for storage."""
+    """Yield parts, none of them empty, each had in a thread for storage."""
     while part := await services.in_storage_thread(next, parts, b""):
         yield part

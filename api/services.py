@@ -17,7 +17,14 @@ from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
 from api.readiness import Readiness
 from api.settings import ApiSettings
-from api.spared_dispatch import PlaceForSplit, SendDrawing, SendSplit, SparedDispatch, SplitMessages
+from api.spared_dispatch import (
+    PlaceForSplit,
+    SendDrawing,
+    SendExport,
+    SendSplit,
+    SparedDispatch,
+    SplitMessages,
+)
 from api.stream_places import StreamPlaces
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
@@ -44,6 +51,8 @@ class Doors:
     place_for_split: PlaceForSplit
     send_drawing: SendDrawing
     probes: Mapping[str, Probe]
+    send_export: SendExport = lambda *_: False
+    """By default nobody is told, and the sweep finds the row."""
 
 
 OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
@@ -66,6 +75,9 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
         partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
+        lambda export_id, document_id, priority: dispatch.send_export_if_place(
+            export_id, document_id, priority=priority, limit=settings.dispatch_queue_limit
+        ),
     )
     try:
         yield Doors(
@@ -79,6 +91,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
                 "broker": dispatch.check,
                 "storage": store.check,
             },
+            send_export=messages.send_export,
         )
     finally:
         store.close()
@@ -96,6 +109,7 @@ class Services:
         self.settings = settings
         self.transaction = doors.transaction
         self.store = doors.store
+        self.send_export = doors.send_export
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
         self.send_drawing = doors.send_drawing
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
@@ -19,6 +19,10 @@ class SendSplit(Protocol):
     """Says that a document waits; ``DispatchError`` when nobody hears it."""
 
     def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
+
+
+SendExport = Callable[[UUID, UUID, Priority], bool]
+"""Says that an export of a document waits to be made; False: there is no room to say it."""
 
 
 class SendDrawing(Protocol):
@@ -50,12 +54,14 @@ class SparedDispatch:
         send_split: SendSplit,
         place_for_split: PlaceForSplit,
         send_drawing: SendDrawing,
+        send_export: SendExport = lambda *_: False,
         *,
         rest_s: float = REST_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send_split = send_split
         self._place_for_split = place_for_split
+        self._send_export = send_export
         self._send_drawing = send_drawing
         self._rest_s = rest_s
         self._clock = clock
@@ -91,6 +97,12 @@ class SparedDispatch:
                 except DispatchError:
                     self._rest()
             yield has_place
+
+    def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:
+        """Say that an export waits, if a broker hears it and has room; return whether it was."""
+        with suppress(DispatchError), self._spared():
+            return self._send_export(export_id, document_id, priority)
+        return False
 
     @contextmanager
     def _spared(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from uuid import UUID
 import httpx
 
 from cli.errors import ApiError
+from cli.whole_file import whole_file
 
 FINAL_STATES: Final = frozenset({"succeeded", "partly_succeeded", "failed", "cancelled"})
 UNREACHABLE: Final = "unreachable"
@@ -20,6 +21,7 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 # The API answers an upload when its bytes are safe in storage.
 _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
+_RETRY_AFTER_S: Final = 2.0
 _REMEDIES: Final = {
     401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
     500: "The API's log says more, under the request's id.",
@@ -306,6 +308,52 @@ class ApiClient:
             )
         return self._call("GET", document.result_path)
 
+    def fetch_result(
+        self, document_id: UUID, output: Path, *, name: str, pages: str | None = None
+    ) -> float | None:
+        """Write a document's result to a file, whole or not at all.
+
+        Args:
+            document_id: its id.
+            output: the file.
+            name: of the format.
+            pages: one page or a range; None for all.
+
+        Returns:
+            None when the file is written; else in how many seconds to ask again, since a worker
+            is making it.
+
+        Raises:
+            ApiError: refused; or not reachable.
+            OSError: the file cannot be written.
+        """
+        parameters = {"format": name, **({} if pages is None else {"pages": pages})}
+        path = f"/v1/documents/{document_id}/result"
+        try:
+            with self._http.stream("GET", path, params=parameters) as response:
+                if response.status_code == httpx.codes.OK:
+                    with whole_file(output) as stream:
+                        for part in response.iter_bytes():
+                            stream.write(part)
+                    return None
+                response.read()
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.status_code == httpx.codes.ACCEPTED:
+            return float(response.headers.get("Retry-After", _RETRY_AFTER_S))
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = {}
+        raise _refusal(response.status_code, answer, response.headers)
+
+    def _unreachable(self, error: httpx.HTTPError) -> ApiError:
+        return ApiError(
+            f"the API at {self.address} does not answer ({type(error).__name__})",
+            "Start it with `pagefleet up`, or name another with --api-url.",
+            code=UNREACHABLE,
+        )
+
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
         with self._errors():
             response = self._http.request(method, path, **arguments)
@@ -319,11 +367,7 @@ class ApiClient:
         try:
             yield
         except httpx.HTTPError as error:
-            raise ApiError(
-                f"the API at {self.address} does not answer ({type(error).__name__})",
-                "Start it with `pagefleet up`, or name another with --api-url.",
-                code=UNREACHABLE,
-            ) from error
+            raise self._unreachable(error) from error
         except ValueError as error:
             raise ApiError(
                 f"what answers at {self.address} is no Pagefleet API",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli.console import as_text
-from cli.ocr_run import OutputFormat
+from workers.ocr.exports.formats import ExportFormat
 
 # What stands before the text: names, hash, options, counts. A file name has 255 bytes at most.
 _HEAD_BYTES: Final = 8 * 1024
@@ -14,13 +14,13 @@ _HEAD_BYTES: Final = 8 * 1024
 _TEXT_BEGINS: Final = b',"full_text":'
 
 
-def is_done(path: Path, output: Path, *, output_format: OutputFormat) -> bool:
+def is_done(path: Path, output: Path, *, output_format: ExportFormat) -> bool:
     """Tell whether ``output`` is the whole result of ``path`` as that is now.
 
     It must not be older than the file. Of a JSON result the head is read: it must be of a file of
-    this name and these bytes, and all pages must have succeeded. A text says nothing of its file,
-    so one that is not empty is enough; ``FileReader`` makes one that lacks a page older than the
-    file.
+    this name and these bytes, and all pages must have succeeded. The other formats do not say
+    that of their file, so one that is not empty is enough; ``FileReader`` makes one that lacks a
+    page older than the file.
 
     Args:
         path: a file to read.
@@ -31,7 +31,7 @@ def is_done(path: Path, output: Path, *, output_format: OutputFormat) -> bool:
         source, result = path.stat(), output.stat()
         if result.st_mtime_ns < source.st_mtime_ns or not result.st_size:
             return False
-        if output_format == "text":
+        if output_format != "json":
             return True
         header = _header(output)
         expected = {

@@ -20,6 +20,7 @@ from cli.database import migrate
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
+from cli.export import export
 from cli.flower import flower
 from cli.ingest.command import ingest
 from cli.keys import app as keys
@@ -99,7 +100,7 @@ def samples(
 _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, ingest, status),
-    *(report, cancel, retry, delete),
+    *(report, export, cancel, retry, delete),
     *(migrate, api, worker, reconcile, webhooks, alive, flower),
 )
 for _command in _COMMANDS:

@@ -13,8 +13,9 @@ from cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from cli.ocr_inputs import FoundInputs
-    from cli.ocr_run import FileOutcome, FileReader, OutputFormat
+    from cli.ocr_run import FileOutcome, FileReader
     from cli.ocr_tally import RunTally
+    from workers.ocr.exports.formats import ExportFormat
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
@@ -35,7 +36,12 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")
     ] = Path(),
     output_format: Annotated[
-        str, typer.Option("--format", metavar="json|text", help="What is written.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="json|text|markdown|hocr|alto|csv|pdf",
+            help="What is written; pdf is the document with searchable text.",
+        ),
     ] = "json",
     mode: Annotated[
         str,
@@ -93,10 +99,10 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     """
     from cli.ocr_choices import known_format, known_mode, known_text_order, require_profile
     from cli.ocr_inputs import output_paths
-    from cli.ocr_run import SUFFIXES
     from cli.ocr_tally import RunTally
     from cli.secret_options import read_secret
     from cli.settings import file_password, load_settings
+    from workers.ocr.exports.formats import FORMATS
     from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
@@ -108,7 +114,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     require_profile(settings.profile)
     password = read_secret(password, password_file, label="password") or file_password()
     found = _find(files)
-    targets = output_paths(found.files, out_dir, suffix=SUFFIXES[chosen])
+    targets = output_paths(found.files, out_dir, suffix=FORMATS[chosen].extension)
     wanted = [(each.path, target) for each, target in zip(found.files, targets, strict=True)]
     if skip_existing:
         wanted = _without_done(wanted, output_format=chosen)
@@ -123,7 +129,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
 
 
 def _without_done(
-    wanted: Sequence[tuple[Path, Path]], *, output_format: "OutputFormat"
+    wanted: Sequence[tuple[Path, Path]], *, output_format: "ExportFormat"
 ) -> list[tuple[Path, Path]]:
     from cli.earlier_results import is_done
 
@@ -141,7 +147,7 @@ def _file_reader(
     settings: "OcrSettings",
     options: "OcrOptions",
     *,
-    output_format: "OutputFormat",
+    output_format: "ExportFormat",
     password: str | None,
 ) -> Iterator["FileReader"]:
     """Load the models, start the renderer, and translate what neither can help.

@@ -5,8 +5,8 @@ from typing import get_args
 
 from cli.console import shown
 from cli.errors import EXIT_USAGE, CommandError
-from cli.ocr_run import OutputFormat
 from workers.ocr.bundle import MANIFEST_NAME
+from workers.ocr.exports.formats import FORMATS, ExportFormat
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.profiles import PROFILES
 
@@ -27,19 +27,18 @@ def require_profile(given: str) -> None:
     )
 
 
-def known_format(given: str) -> OutputFormat:
+def known_format(given: str) -> ExportFormat:
     """Return the format of this name.
 
     Raises:
         CommandError: there is none.
     """
-    if given == "json":
-        return "json"
-    if given == "text":
-        return "text"
+    for known in FORMATS:
+        if known == given:
+            return known
     raise CommandError(
         f"no output format is called {given!r}",
-        "The formats are: json, text.",
+        f"The formats are: {', '.join(FORMATS)}.",
         exit_code=EXIT_USAGE,
     )
 

@@ -2,9 +2,6 @@
 
 import errno
 import hashlib
-import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,16 +10,17 @@ from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from cli.console import as_text
+from cli.whole_file import whole_file
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.errors import DocumentError
+from workers.ocr.exports.formats import ExportFormat
+from workers.ocr.exports.text_formats import TEXT_WRITERS
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import Engine, PageReader
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
-
-OutputFormat = Literal["json", "text"]
-SUFFIXES: dict[OutputFormat, str] = {"json": ".json", "text": ".txt"}
+from workers.searchable_document import write_searchable_pdf
 
 # What is no document yet, or cannot be stored here, has a code that is none of the error table.
 NOT_READABLE = "not_readable"
@@ -89,7 +87,7 @@ class FileReader:
         engine: Engine,
         *,
         options: OcrOptions,
-        output_format: OutputFormat,
+        output_format: ExportFormat,
         password: str | None = None,
     ) -> None:
         self._renderer = renderer
@@ -119,6 +117,8 @@ class FileReader:
             return _refused(path, NOT_READABLE, error.strerror or str(error), started)
         try:
             self._write(result, path, output)
+        except DocumentError as error:  # of a searchable PDF, which needs the file again
+            return _refused(path, error.code, str(error), started)
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise  # a full or missing folder is all files' trouble
@@ -157,47 +157,26 @@ class FileReader:
         )
 
     def _write(self, result: dict[str, Any], path: Path, output: Path) -> None:
-        if self._format == "json":
-            content = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-            write_whole(output, f"{content}\n")
-            return
-        # A text does not say that pages are missing. One that is older than its file does, and
-        # ``--skip-existing`` reads the file again.
-        is_whole = result["state"] == "succeeded"
+        # But for JSON, what is written does not say reliably that pages are missing. One that is
+        # older than its file does, and ``--skip-existing`` reads the file again.
+        is_whole = self._format == "json" or result["state"] == "succeeded"
         changed_ns = None if is_whole else path.stat().st_mtime_ns - _OLDER_NS
-        write_whole(output, f"{result['full_text']}\n", changed_ns=changed_ns)
-
-
-def write_whole(path: Path, content: str, *, changed_ns: int | None = None) -> None:
-    """Write a file so that a reader, or a second run after a crash, finds all of it or none.
-
-    Args:
-        path: of the file; its folder is made.
-        content: of it.
-        changed_ns: when it shall have been changed, nanoseconds since 1970; None for now.
-
-    Raises:
-        OSError: the folder cannot be made or written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own, since one made of the file's could be too long where that is not.
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".pagefleet-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            # Else the name may be on the disk before the bytes, when the power fails.
-            os.fsync(stream.fileno())
-        # mkstemp lets nobody else read; a result is as readable as any file of this user.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(unfinished).chmod(0o666 & ~umask)
-        if changed_ns is not None:
-            os.utime(unfinished, ns=(changed_ns, changed_ns))
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+        header = {key: value for key, value in result.items() if key not in {"full_text", "pages"}}
+        with whole_file(output, changed_ns=changed_ns) as stream:
+            if self._format == "pdf":
+                write_searchable_pdf(
+                    path,
+                    stream,
+                    header,
+                    lambda: iter(result["pages"]),
+                    renderer=self._renderer,
+                    password=self._password,
+                )
+                return
+            for part in TEXT_WRITERS[self._format](header, result["pages"]):
+                stream.write(part.encode())
+            if self._format in {"json", "text"}:
+                stream.write(b"\n")
 
 
 def _counted(

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from cli.samples import Sample
-from workers.ocr.result import page_text
+from workers.ocr.page_text import page_text
 from workers.settings import OcrSettings
 
 # Characters that agree in order. The samples read at 0.99 and better on a CPU; a page that is

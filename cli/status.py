@@ -112,7 +112,7 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
                 "Leave one of them out; --batch ID lists the documents of a batch.",
                 exit_code=EXIT_USAGE,
             )
-        chosen = _find(client, parse_id(which))
+        chosen = find(client, parse_id(which))
         if isinstance(chosen, BatchStatus):
             _show_batch(client, chosen, watch=watch, as_json=as_json)
         else:
@@ -286,7 +286,13 @@ def _is_settled(batch: BatchStatus) -> bool:
     return batch.state not in {"open", "running"}
 
 
-def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
+def find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
+    """Return the document or the batch of this id.
+
+    Raises:
+        CommandError: there is neither.
+        ApiError: the API refuses, or does not answer.
+    """
     try:
         return client.document(wanted)
     except ApiError as error:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import delete, func, text, update
+from sqlalchemy import case, delete, func, select, text, update
 from sqlalchemy.orm import Session
 
 from db.cancelling import cancel_chunks
 from db.documents import get_locked
-from db.models import Document
-from db.states import DocumentState
+from db.models import Document, Export
+from db.states import DocumentState, ExportState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,12 @@ def mark(session: Session, document_id: UUID, *, tenant: str, writers_s: float) 
     """
     get_locked(session, document_id, tenant=tenant)
     cancel_chunks(session, [document_id])
+    # One that has not begun yet begins no more, for the document is gone.
+    has_running_exports = (
+        select(Export.id)
+        .where(Export.document_id == document_id, Export.state == ExportState.RUNNING)
+        .exists()
+    )
     session.execute(
         update(Document)
         .where(Document.id == document_id)
@@ -57,8 +63,11 @@ def mark(session: Session, document_id: UUID, *, tenant: str, writers_s: float) 
             attempt=Document.attempt + 1,
             deliveries=0,
             dispatch_after=func.now(),
-            # Whoever worked on it began before it was final.
-            lease_expires_at=func.coalesce(Document.finished_at, func.now())
+            # Whoever worked on it began before it was final; but an export may be under way still.
+            lease_expires_at=case(
+                (has_running_exports, func.now()),
+                else_=func.coalesce(Document.finished_at, func.now()),
+            )
             + timedelta(seconds=writers_s),
             worker=None,
         )

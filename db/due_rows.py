@@ -22,6 +22,7 @@ class Work(StrEnum):
     SPLIT = "split"
     RECOGNIZE = "recognize"
     ASSEMBLE = "assemble"
+    EXPORT = "export"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ ROWS: Mapping[Work, _Rows] = {
         "documents",
         "dispatch_after IS NOT NULL AND state IN ('recognizing', 'assembling')",
         f"{_DOCUMENT_COLUMNS}, 0 AS page_start, 0 AS page_stop",
+    ),
+    Work.EXPORT: _Rows(
+        "exports",
+        "dispatch_after IS NOT NULL",
+        "id, document_id, generation, attempt - excused AS attempts, priority,"
+        " 0 AS page_start, 0 AS page_stop",
     ),
 }
 

@@ -36,6 +36,7 @@ from db.states import (
     DeliveryState,
     DocumentState,
     EventType,
+    ExportState,
     PageState,
     Priority,
 )
@@ -361,6 +362,43 @@ class WebhookDelivery(Model):
     last_attempt_at: Mapped[datetime | None] = mapped_column(default=None)
     last_status: Mapped[int | None] = mapped_column(default=None)
     last_error: Mapped[str | None] = mapped_column(default=None)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class Export(Model):
+    """A form of a document's result that a worker makes once and stores beside it.
+
+    ``generation`` is that of the result; ``pages`` is the choice of pages, empty for all.
+    """
+
+    __tablename__ = "exports"
+    __table_args__ = (
+        _one_of("state", ExportState),
+        UniqueConstraint("document_id", "generation", "format", "pages"),
+        _outbox_index("ix_exports_due"),
+        _tried_index("exports"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    generation: Mapped[int]
+    format: Mapped[str]
+    pages: Mapped[str]
+    # The document's, so that the sweep shares fairly without looking at documents.
+    tenant: Mapped[str]
+    lane: Mapped[str]
+    priority: Mapped[str]
+    state: Mapped[str] = mapped_column(default=ExportState.QUEUED)
+    attempt: Mapped[int] = mapped_column(default=0)
+    excused: Mapped[int] = mapped_column(default=0)
+    deliveries: Mapped[int] = mapped_column(default=0)
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    worker: Mapped[str | None] = mapped_column(default=None)
+    result_key: Mapped[str | None] = mapped_column(default=None)
+    result_size_bytes: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 

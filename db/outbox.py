@@ -35,7 +35,7 @@ _FIRST_LOOK = 8
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """A row that somebody has to be told about; ``id`` is a document's or a chunk's.
+    """A row that somebody has to be told about; ``id`` is a document's, a chunk's or an export's.
 
     ``attempts`` are the claims that count towards the cap; ``priority`` is the document's;
     ``due_since`` is what was due before the row was marked.
@@ -97,8 +97,8 @@ def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
     A row that somebody claimed meanwhile, or is changing, is left alone: who waited for one of
     many could block another who has it and waits for the next.
     """
-    for table, is_chunk in (("documents", False), ("chunks", True)):
-        rows = [work for work in unsent if (work.work is Work.RECOGNIZE) is is_chunk]
+    for table in sorted({due_rows.ROWS[work.work].table for work in unsent}):
+        rows = [work for work in unsent if due_rows.ROWS[work.work].table == table]
         session.execute(
             text(f"""
                 WITH unsent AS MATERIALIZED (
@@ -113,7 +113,7 @@ def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
                 UPDATE {table}
                 SET deliveries = deliveries - 1, dispatch_after = unsent.due_since
                 FROM unsent WHERE id = unsent.unsent_id
-            """),  # noqa: S608 - the two tables above
+            """),  # noqa: S608 - the tables of due_rows
             {"ids": [work.id for work in rows], "times": [work.due_since for work in rows]},
         )
 

@@ -83,6 +83,18 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
 
 
+class ExportState(StrEnum):
+    """``running`` goes back to ``queued`` when its work is put back; the others are final.
+
+    A failed one may be asked for again, after a while.
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
 _D = DocumentState
 _C = ChunkState
 

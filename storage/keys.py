@@ -41,6 +41,30 @@ def text_key_of(key_of_result: str) -> str:
     return f"{key_of_result.removesuffix('.json')}.txt"
 
 
+def generation_of(key_of_result: str) -> int:
+    """Return the generation whose result has this key."""
+    return int(key_of_result.split("/")[-2])
+
+
+def export_key(document_id: UUID, generation: int, *, name: str, pages: str, attempt: int) -> str:
+    """Return the key of another form of a result: a late attempt writes beside, not over.
+
+    Args:
+        document_id: of the document.
+        generation: of the result.
+        name: of the format.
+        pages: the choice of pages, such as ``3-9``; empty for all.
+        attempt: of its making, counted from 1.
+
+    Raises:
+        ValueError: generation or attempt is below 1; a mistake of the caller.
+    """
+    if attempt < 1:
+        raise ValueError(f"attempts count from 1, got {attempt}")
+    prefix = _generation_prefix(document_id, generation)
+    return f"{prefix}exports/{name}/{pages or 'all'}/{attempt}"
+
+
 def page_image_key(document_id: UUID, generation: int, page_index: int) -> str:
     """Return the key of the image of a page, as it was read in that generation."""
     return f"{_generation_prefix(document_id, generation)}images/{page_index}.jpg"

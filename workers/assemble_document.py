@@ -22,7 +22,8 @@ from workers import claimed_work
 from workers.lease import Lease
 from workers.ocr.document_result import PAGE_SEPARATOR, DocumentSource, DocumentTotals
 from workers.ocr.page_image import PageFailure
-from workers.ocr.result import page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import page_json
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)

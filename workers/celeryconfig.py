@@ -13,16 +13,19 @@ from workers.settings import WorkerSettings, read_settings
 SPLIT_QUEUE = "split"
 RECOGNIZE_QUEUE = "recognize"
 ASSEMBLE_QUEUE = "assemble"
-QUEUES = (SPLIT_QUEUE, RECOGNIZE_QUEUE, ASSEMBLE_QUEUE)
+EXPORT_QUEUE = "export"
+QUEUES = (SPLIT_QUEUE, RECOGNIZE_QUEUE, ASSEMBLE_QUEUE, EXPORT_QUEUE)
 
 SPLIT_TASK = "documents.split"
 RECOGNIZE_TASK = "pages.recognize_chunk"
 ASSEMBLE_TASK = "documents.assemble"
+EXPORT_TASK = "documents.export"
 DRAW_TASK = "pages.draw"
 ROUTES = {
     SPLIT_TASK: SPLIT_QUEUE,
     RECOGNIZE_TASK: RECOGNIZE_QUEUE,
     ASSEMBLE_TASK: ASSEMBLE_QUEUE,
+    EXPORT_TASK: EXPORT_QUEUE,
     DRAW_TASK: SPLIT_QUEUE,  # whose workers open documents, and need no GPU
 }
 

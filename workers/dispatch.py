@@ -20,6 +20,8 @@ from workers.celeryconfig import (
     ASSEMBLE_QUEUE,
     ASSEMBLE_TASK,
     DRAW_TASK,
+    EXPORT_QUEUE,
+    EXPORT_TASK,
     PRIORITIES,
     RECOGNIZE_TASK,
     SPLIT_QUEUE,
@@ -37,6 +39,8 @@ __all__ = [
     "send_chord",
     "send_chunk",
     "send_drawing",
+    "send_export",
+    "send_export_if_place",
     "send_split",
 ]
 
@@ -95,6 +99,29 @@ def send_assembly(document_id: UUID, generation: int, *, priority: Priority) -> 
         DispatchError: the broker does not take it.
     """
     _send(_assembly_signature(document_id, generation, priority))
+
+
+def send_export(export_id: UUID, document_id: UUID, *, priority: Priority) -> None:
+    """Say that an export of a document waits to be made.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    _send(_signature(EXPORT_TASK, export_id, argsrepr=f"('doc={document_id}',)", priority=priority))
+
+
+def send_export_if_place(
+    export_id: UUID, document_id: UUID, *, priority: Priority, limit: int
+) -> bool:
+    """Say that an export waits, if there is room to say it; return whether it was said.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    with queue_room.place_for_one(EXPORT_QUEUE, priority=priority, limit=limit) as has_place:
+        if has_place:
+            send_export(export_id, document_id, priority=priority)
+        return has_place
 
 
 def send_chord(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from db import chunks, documents, outbox
+from db import chunks, documents, exports, outbox
 from db.engine import Transaction
 from db.outbox import DueWork, Work
 from db.states import ChunkState
@@ -26,7 +26,8 @@ def end_spent(*, transaction: Transaction, rules: WorkRules, limit: int) -> Ende
     """End due rows that have used up their attempts, whatever the queues have room for.
 
     A chunk is isolated: each of its pages becomes a chunk of its own. A page that was tried alone,
-    and a document that nobody could split or assemble, has failed. Two sweeps may do this at once.
+    a document that nobody could split or assemble, and an export that nobody could make, has
+    failed. Two sweeps may do this at once.
 
     Args:
         transaction: opens a transaction.
@@ -47,6 +48,9 @@ def end_spent(*, transaction: Transaction, rules: WorkRules, limit: int) -> Ende
         ]
     given_up = isolated = 0
     for work in spent:
+        if work.work is Work.EXPORT:
+            given_up += _give_up_export(work, transaction, rules)
+            continue
         if work.work is not Work.RECOGNIZE:
             given_up += _give_up_document(work, transaction, rules)
             continue
@@ -74,6 +78,21 @@ def _give_up_document(work: DueWork, transaction: Transaction, rules: WorkRules)
             work=work.work,
             document_id=str(work.id),
             code=cause.code,
+            attempts=rules.max_attempts,
+        )
+    return is_given_up
+
+
+def _give_up_export(work: DueWork, transaction: Transaction, rules: WorkRules) -> bool:
+    code = failures.ERROR_CODES["worker_lost"].code
+    with transaction() as session:
+        is_given_up = exports.give_up(session, work.id, code=code, max_attempts=rules.max_attempts)
+    if is_given_up:
+        log.error(
+            "work given up",
+            work=work.work,
+            document_id=str(work.document_id),
+            code=code,
             attempts=rules.max_attempts,
         )
     return is_given_up

@@ -126,6 +126,11 @@ class PageRenderer:
         self._drop_child()
 
     @property
+    def limits(self) -> RenderLimits:
+        """What a document and its pages may cost."""
+        return self._limits
+
+    @property
     def child_pid(self) -> int | None:
         """Process id of the child, None while there is none."""
         return None if self._child is None else self._child.pid

@@ -19,7 +19,7 @@ from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from workers import dispatch, queue_room
 from workers.cancel_batches import cancel_batches
-from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
+from workers.celeryconfig import ASSEMBLE_QUEUE, EXPORT_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.end_spent import end_spent
 from workers.retry_batches import retry_batches
@@ -33,6 +33,7 @@ _QUEUES: Mapping[Work, str] = {
     Work.ASSEMBLE: ASSEMBLE_QUEUE,
     Work.RECOGNIZE: RECOGNIZE_QUEUE,
     Work.SPLIT: SPLIT_QUEUE,
+    Work.EXPORT: EXPORT_QUEUE,
 }
 
 
@@ -194,6 +195,8 @@ def _send(work: DueWork) -> None:
         dispatch.send_split(work.id, priority=work.priority)
     elif work.work is Work.ASSEMBLE:
         dispatch.send_assembly(work.id, work.generation, priority=work.priority)
+    elif work.work is Work.EXPORT:
+        dispatch.send_export(work.id, work.document_id, priority=work.priority)
     else:
         dispatch.send_chunk(
             ChunkMessage(work.id, work.document_id, work.page_start, work.page_stop),

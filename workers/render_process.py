@@ -1,8 +1,8 @@
 """The owner's side of one render child: start it, ask it, end it.
 
-It knows the protocol of ``workers.render_child`` and nothing of pages or retries; those are
-``workers.page_renderer``'s. A Celery prefork slot is daemonic and may start no
-``multiprocessing.Process``, so the child is a program of its own.
+It knows the protocol of ``workers.render_child``, which ``workers.searchable_child`` shares, and
+nothing of pages or retries; those are ``workers.page_renderer``'s. A Celery prefork slot is
+daemonic and may start no ``multiprocessing.Process``, so the child is a program of its own.
 """
 
 import contextlib
@@ -50,9 +50,24 @@ class RenderProcess:
     """
 
     def __init__(
-        self, *, memory_bytes: int, max_pixels: int, max_pages: int, max_file_bytes: int
+        self,
+        *,
+        memory_bytes: int,
+        max_pixels: int,
+        max_pages: int,
+        max_file_bytes: int,
+        program: str = "workers.render_child",
+        output: tuple[int, int] | None = None,
     ) -> None:
         """Start the program and wait until it is ready.
+
+        Args:
+            memory_bytes: see ``workers.page_renderer.RenderLimits``, as the next three.
+            max_pixels: likewise.
+            max_pages: likewise.
+            max_file_bytes: likewise.
+            program: the module that is run.
+            output: a descriptor that it may write to, and how many bytes.
 
         Raises:
             RenderChildError: it does not start: the machine has no process, descriptor or memory
@@ -67,14 +82,19 @@ class RenderProcess:
                 self._pixels_fd = _anonymous_file(self._max_bytes)
                 opened.callback(os.close, self._pixels_fd)
                 self._pixels = opened.enter_context(mmap.mmap(self._pixels_fd, self._max_bytes))
-                self._process = self._start({
-                    "parent_pid": os.getpid(),
-                    "memory_bytes": memory_bytes,
-                    "pixels_fd": self._pixels_fd,
-                    "max_pixels": max_pixels,
-                    "max_pages": max_pages,
-                    "max_file_bytes": max_file_bytes,
-                })
+                self._output_fds = () if output is None else output[:1]
+                self._process = self._start(
+                    program,
+                    {
+                        "parent_pid": os.getpid(),
+                        "memory_bytes": memory_bytes,
+                        "pixels_fd": self._pixels_fd,
+                        "max_pixels": max_pixels,
+                        "max_pages": max_pages,
+                        "max_file_bytes": max_file_bytes,
+                        **dict(zip(("output_fd", "max_output_bytes"), output or (), strict=False)),
+                    },
+                )
             except OSError as error:
                 raise RenderChildError(
                     f"The render child did not start: {error.strerror}."
@@ -99,16 +119,16 @@ class RenderProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def _start(self, config: dict[str, int]) -> subprocess.Popen[bytes]:
+    def _start(self, program: str, config: dict[str, int]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own program, arguments made here
-            [sys.executable, "-P", "-s", "-m", "workers.render_child", json.dumps(config)],
+            [sys.executable, "-P", "-s", "-m", program, json.dumps(config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             bufsize=0,
             cwd="/",
             env=_environment(),
-            pass_fds=(self._pixels_fd,),
+            pass_fds=(self._pixels_fd, *self._output_fds),
             # Ctrl-C at a terminal is for the owner, who then ends the child.
             start_new_session=True,
         )

@@ -16,8 +16,9 @@ from workers.ocr.errors import DocumentError
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import PageReader
+from workers.ocr.page_text import page_text
 from workers.ocr.rendered_page import RenderedPage
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, read_settings
 

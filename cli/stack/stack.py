@@ -111,6 +111,8 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
             ),
             spec("worker-recognize", "worker", "--queues", "recognize"),
             spec("worker-split", "worker", "--queues", "split,assemble"),
+            # Apart: an export of a large document takes minutes, and others wait to be split.
+            spec("worker-export", "worker", "--queues", "export", "--slots", "1"),
             spec("reconcile", "reconcile"),
             spec("webhooks", "webhooks"),
             spec(

@@ -24,7 +24,8 @@ from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import DocumentError
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import PageReader
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer, RenderLimits
 
 SCHEMA = json.loads((ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8"))

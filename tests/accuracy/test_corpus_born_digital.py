@@ -15,7 +15,8 @@ from tests.support.metrics import character_error_rate, error_rate_without_space
 from tests.support.models import require_corpus
 from workers.ocr.modes import TextOrder
 from workers.ocr.page_reader import PageReader
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer, RenderLimits
 
 # Measured on 17 of 18 files: 14 times 0, worst 0.0071, where built brackets have no Unicode.

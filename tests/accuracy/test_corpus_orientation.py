@@ -8,7 +8,8 @@ from tests.support.corpus import require_corpus
 from tests.support.metrics import character_error_rate, error_rate_without_spaces
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_image import PageImage
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 from workers.ocr.sources import SourceLimits, open_source
 from workers.ocr.upright import turned_page
 

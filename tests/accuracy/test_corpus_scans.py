@@ -11,7 +11,8 @@ from tests.support.metrics import character_error_rate
 from tests.support.models import require_corpus
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_image import PageImage
-from workers.ocr.result import page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import page_json
 
 # Measured on 9 scans: mean 0.023, worst 0.064 (18th-century print); the bounds leave a little for
 # another processor's arithmetic.

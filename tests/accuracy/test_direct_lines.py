@@ -14,8 +14,9 @@ from tests.support.models import require_corpus
 from workers.ocr.direct_line import DIRECT_SCORE
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_image import PageImage
+from workers.ocr.page_text import page_text
 from workers.ocr.pdf import PdfSource
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.result import PageResult, page_json
 
 _FILES: Final = {"de": "debref_de_p075", "fr": "debref_fr_p034", "ja": "debref_ja_p085"}
 _DPI: Final = 150

@@ -8,8 +8,9 @@ from tests.support.metrics import character_error_rate
 from tests.support.text_pdfs import PROSE, picture_of, prose_page, save, write_lines
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_reader import PageReader
+from workers.ocr.page_text import page_text
 from workers.ocr.pdf import PdfSource
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.result import PageResult, page_json
 
 MAX_CER = 0.01
 PRINTED = ("the picture shows three lines", "that no layer states at all", "and a number 17.50")

@@ -9,7 +9,8 @@ from tests.support.metrics import character_error_rate
 from tests.support.printed_pages import PROSE, print_page
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_image import PageImage
-from workers.ocr.result import page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import page_json
 
 MAX_CER = 0.02
 

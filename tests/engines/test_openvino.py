@@ -17,7 +17,8 @@ from workers.ocr.engine_models import Arithmetic, open_models, recognition_prepa
 from workers.ocr.errors import InferenceError, ModelFileError, ProviderUnavailableError
 from workers.ocr.inference import OnnxSession
 from workers.ocr.inference_openvino import OpenVinoSession
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 
 PAGES = [
     print_page(PROSE, page_index=0),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from workers.ocr.result import page_text
+from workers.ocr.page_text import page_text
 
 SCHEMA: Final = "pagefleet/1"
 # Between the texts of two pages in ``full_text``; a failed page has an empty text, so the n-th

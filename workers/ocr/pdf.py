@@ -196,7 +196,7 @@ class PdfSource:
             MemoryError: MuPDF could not allocate.
         """
         started = time.perf_counter()
-        with _translated():
+        with translated():
             page = self._load(page_index)
             page_dpi = fit_dpi(page.rect.width, page.rect.height, dpi, max_pixels)
             frame = _frame(page, page_dpi)
@@ -277,7 +277,7 @@ class PdfSource:
         self, page: pymupdf.Page, drawn: Sequence[tuple[str, Box]]
     ) -> PageContents | None:
         """Read what the page says about itself; None when that is too much text."""
-        text = _structured_text(page)
+        text = structured_text(page)
         if len(text.extractText()) > MAX_LAYER_CHARACTERS:
             return None
         return PageContents(
@@ -328,7 +328,7 @@ def _shortage_raised() -> Iterator[None]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Raise what MuPDF raises as ours, and leave nothing of the page behind.
 
     Raises:
@@ -387,7 +387,7 @@ def _has_missing_strip(pixels: NDArray[np.uint8]) -> bool:
     return False
 
 
-def _structured_text(page: pymupdf.Page) -> pymupdf.TextPage:
+def structured_text(page: pymupdf.Page) -> pymupdf.TextPage:
     """Return the text of the upright page, with what stands in form fields and annotations.
 
     ``Page.get_textpage`` would undo /Rotate, and read the contents alone.

@@ -3,6 +3,7 @@
 import io
 import time
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from workers.ocr.errors import (
     UnreadableDocumentError,
     UnsupportedMediaTypeError,
 )
+from workers.ocr.exports.pdf_writer import EncodedImage
 from workers.ocr.formats import MediaType
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.page_image import PageImage
@@ -39,6 +41,8 @@ _PLAUSIBLE_DPI: Final = (50.0, 1200.0)
 # Fax has 204 x 98 and 204 x 196 dpi: the first must be stretched to be read, the second reads as
 # well without a blurring resampling.
 _MAX_ASPECT_ERROR: Final = 1.05
+# Of page images in a PDF: what a lossy scan loses again cannot be seen.
+_JPEG_QUALITY: Final = 85
 _JPEG_REDUCTIONS: Final = (2, 4, 8)
 # libwebp takes the memory for the whole canvas with the header, so Pillow looks at the size before.
 _MAX_WEBP_PIXELS: Final = 2 * (Image.MAX_IMAGE_PIXELS or 0)
@@ -214,6 +218,25 @@ def decode_jpeg(
         page = image if resized_to is None else image.resize(resized_to, Image.Resampling.HAMMING)
         stored: NDArray[np.uint8] = np.array(page)
     return np.repeat(stored[..., None], 3, axis=2) if component_count == _GRAY else stored
+
+
+def encode_page(pixels: NDArray[np.uint8]) -> EncodedImage:
+    """Pack a page image for a PDF: without loss where it is black and white, else as a JPEG.
+
+    Args:
+        pixels: (H, W, 3) uint8 RGB.
+    """
+    height_px, width_px = pixels.shape[:2]
+    first = pixels[:, :, 0]
+    is_gray = bool((pixels == first[:, :, None]).all())
+    if is_gray and bool(((first == 0) | (first == 255)).all()):  # noqa: PLR2004 - white
+        content = zlib.compress(np.packbits(first > 0, axis=1).tobytes())
+        return EncodedImage(content, "FlateDecode", "DeviceGray", 1, width_px, height_px)
+    out = io.BytesIO()
+    page = Image.fromarray(first) if is_gray else Image.fromarray(pixels)
+    page.save(out, "JPEG", quality=_JPEG_QUALITY)
+    color_space = "DeviceGray" if is_gray else "DeviceRGB"
+    return EncodedImage(out.getvalue(), "DCTDecode", color_space, 8, width_px, height_px)
 
 
 def _has_plain_colors(image: JpegImageFile, component_count: int) -> bool:

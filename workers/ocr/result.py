@@ -1,6 +1,5 @@
 """What is known about a page after recognition, and its JSON form (schema ``pagefleet/1``)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -155,19 +154,6 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "lines": [_line_json(line_id, line) for line_id, line in enumerate(outcome.lines)],
         "reading_order": [line for block in outcome.blocks for line in block.lines],
     }
-
-
-def page_text(page: Mapping[str, Any]) -> str:
-    """Return a page object's text: a line a line, a blank line between blocks.
-
-    Args:
-        page: a page object; one of a failed page has no text.
-    """
-    lines = page.get("lines", ())
-    return "\n\n".join(
-        "\n".join(lines[line_id]["text"] for line_id in block["lines"])
-        for block in page.get("blocks", ())
-    )
 
 
 def _line_json(line_id: int, line: TextLine) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from workers.ocr.inference import OnnxSession, Session
 from workers.ocr.memory_ladder import LadderSession
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_text import page_text
 from workers.ocr.recognition import Recognizer
 from workers.ocr.recognition_limits import RecognitionLimits
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.result import PageResult, page_json
 from workers.ocr.width_buckets import CPU_BUCKETS_PX, CUDA_BUCKETS_PX
 
 REUSED_ENGINE = settings(

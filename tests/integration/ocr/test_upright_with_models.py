@@ -8,7 +8,8 @@ import pytest
 from tests.support.printed_pages import print_page
 from workers.ocr.engine import OcrEngine
 from workers.ocr.page_image import PageImage
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 from workers.ocr.upright import turned_page
 
 

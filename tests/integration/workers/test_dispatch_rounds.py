@@ -143,7 +143,7 @@ def test_later_steps_go_first(pipeline: Pipeline) -> None:
 
     done = sweep(pipeline)
 
-    assert done.sent == {Work.ASSEMBLE: 1, Work.RECOGNIZE: 30, Work.SPLIT: 30}
+    assert done.sent == {Work.ASSEMBLE: 1, Work.RECOGNIZE: 30, Work.SPLIT: 30, Work.EXPORT: 0}
     assert done.is_busy
 
 
@@ -155,7 +155,7 @@ def test_a_split_waits_while_its_lane_has_chunks_to_send(pipeline: Pipeline) -> 
 
     done = sweep(pipeline)
 
-    assert done.sent == {Work.ASSEMBLE: 0, Work.RECOGNIZE: 30, Work.SPLIT: 0}
+    assert done.sent == {Work.ASSEMBLE: 0, Work.RECOGNIZE: 30, Work.SPLIT: 0, Work.EXPORT: 0}
 
 
 def test_an_idle_round_says_so(pipeline: Pipeline) -> None:

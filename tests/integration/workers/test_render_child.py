@@ -7,12 +7,12 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 NOISY = """
-from workers.render_child import _send, _take_protocol_pipes
-requests, answers = _take_protocol_pipes()
+from workers.limited_child import send, take_protocol_pipes
+requests, answers = take_protocol_pipes()
 print("noise of a library", flush=True)
 import os
 os.system("echo noise of a program")
-_send(answers, 7, {"ok": {"heard": requests.readline().decode()}})
+send(answers, 7, {"ok": {"heard": requests.readline().decode()}})
 """
 
 

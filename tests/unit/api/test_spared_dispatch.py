@@ -41,10 +41,21 @@ class Broker:
             raise DispatchError
         return True
 
+    def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:  # noqa: ARG002 - the door's
+        self.asked += 1
+        if self.is_away:
+            raise DispatchError
+        return True
+
 
 def spared(broker: Broker, clock: Clock) -> SparedDispatch:
     return SparedDispatch(
-        broker.send_split, broker.place_for_split, broker.send_drawing, rest_s=5, clock=clock
+        broker.send_split,
+        broker.place_for_split,
+        broker.send_drawing,
+        broker.send_export,
+        rest_s=5,
+        clock=clock,
     )
 
 
@@ -101,3 +112,17 @@ def test_a_broker_that_did_not_take_a_split_is_not_asked_for_a_drawing() -> None
     clock.now_s += 5
 
     assert dispatch.send_drawing(new_id(), 0)
+
+
+def test_an_export_that_no_broker_hears_of_is_left_to_the_sweep() -> None:
+    broker, clock = Broker(), Clock()
+    dispatch = spared(broker, clock)
+    broker.is_away = True
+
+    said = [dispatch.send_export(new_id(), new_id(), Priority.BULK) for _ in range(3)]
+
+    assert said == [False, False, False]
+    assert broker.asked == 1
+    broker.is_away = False
+    clock.now_s += 5
+    assert dispatch.send_export(new_id(), new_id(), Priority.BULK)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.earlier_results import is_done
-from cli.ocr_run import write_whole
+from cli.whole_file import whole_file
 from workers.ocr.document_result import DocumentSource, DocumentTotals
 
 ODD_NAME = 'scan ","full_text":" {}.tif'
@@ -36,7 +36,8 @@ def result(scan: Path, tmp_path: Path) -> Path:
 
 def write(path: Path, header: dict[str, Any]) -> Path:
     whole = {**header, "state": "succeeded", "full_text": "text", "pages": []}
-    write_whole(path, json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
+    with whole_file(path) as stream:
+        stream.write(json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode())
     return path
 
 

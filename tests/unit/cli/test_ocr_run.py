@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cli.earlier_results import is_done
-from cli.ocr_run import FileReader, OutputFormat
+from cli.ocr_run import FileReader
 from tests.support.pdf_files import grey_pages
+from workers.ocr.exports.formats import FORMATS, ExportFormat
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.result import PageResult, StageSeconds
@@ -49,10 +50,10 @@ def empty_page(page: PageImage) -> PageResult:
     )
 
 
-@pytest.mark.parametrize("output_format", ["json", "text"])
+@pytest.mark.parametrize("output_format", list(FORMATS))
 @pytest.mark.parametrize(("failing", "done"), [(set(), True), ({1}, False)])
 def test_a_result_that_lacks_a_page_is_not_taken_for_done(
-    tmp_path: Path, output_format: OutputFormat, failing: set[int], *, done: bool
+    tmp_path: Path, output_format: ExportFormat, failing: set[int], *, done: bool
 ) -> None:
     path, output = tmp_path / "scan.pdf", tmp_path / "scan.out"
     path.write_bytes(grey_pages([10, 20]))

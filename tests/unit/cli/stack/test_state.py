@@ -97,6 +97,7 @@ def test_the_schema_comes_before_the_programs(tmp_path: Path) -> None:
         "api",
         "worker-recognize",
         "worker-split",
+        "worker-export",
         "reconcile",
         "webhooks",
         "flower",

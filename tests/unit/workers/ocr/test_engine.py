@@ -19,7 +19,8 @@ from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
 from workers.ocr.inference import Session
 from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.result import PageResult, page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import PageResult, page_json
 
 
 def page_of(*letters: str, page_index: int = 0) -> PageImage:

@@ -2,7 +2,8 @@ import pytest
 
 from tests.support.pages import make_page
 from workers.ocr.page_image import PageFailure
-from workers.ocr.result import page_json, page_text
+from workers.ocr.page_text import page_text
+from workers.ocr.result import page_json
 
 
 def test_a_page_object_has_the_published_fields() -> None:

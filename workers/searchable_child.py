@@ -1,0 +1,87 @@
+"""The program that puts hidden text into hostile PDFs: ``python -m workers.searchable_child``.
+
+Its owner is ``workers.searchable_document``. Like the render child it holds no secret and is under
+resource limits; unlike it, it may write to one file, which its owner has opened.
+
+CONFIG is that of ``workers.render_child`` with ``output_fd`` and ``max_output_bytes``. Requests::
+
+    {"op": "open", "path", "password"}   → {"ok": {"page_count", "can_append"}}
+    {"op": "add", "page"}                → {"ok": {}}, page objects in any order
+    {"op": "append", "facts"}            → {"ok": {}}, after a copy of the file in the output
+    {"op": "write", "facts", "pages"}    → {"ok": {}}, into the empty output; pages: first, last
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from workers.limited_child import allow_cpu, limit_itself, send, take_protocol_pipes
+from workers.ocr.errors import OcrError, PageCrashedError
+from workers.ocr.searchable_pdf import SearchablePdf
+
+
+class _Child:
+    """What the program holds between two requests."""
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._document: SearchablePdf | None = None
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] == "open":
+            document = SearchablePdf(Path(request["path"]), password=request["password"])
+            self._document = document
+            return {"page_count": document.page_count, "can_append": document.can_append()}
+        document = self._opened()
+        match request["op"]:
+            case "add":
+                document.add_text(request["page"])
+            case "append":
+                document.append_to(self._output, request["facts"])
+            case "write":
+                pages = request["pages"]
+                wanted = None if pages is None else range(pages[0], pages[1] + 1)
+                document.write_to(self._output, request["facts"], pages=wanted)
+            case unknown:
+                raise ValueError(f"unknown request {unknown!r}")
+        return {}
+
+    def _opened(self) -> SearchablePdf:
+        if self._document is None:
+            raise ValueError("nothing is open")
+        return self._document
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    config = json.loads(sys.argv[1])
+    requests, answers = take_protocol_pipes()
+    limit_itself(
+        memory_bytes=config["memory_bytes"],
+        write_bytes=config["max_output_bytes"],
+        parent_pid=config["parent_pid"],
+    )
+    child = _Child(Path(f"/dev/fd/{config['output_fd']}"))
+    send(answers, 0, {"ok": {}})
+    for line in requests:
+        request = json.loads(line)
+        answer = _serve(child, request)
+        send(answers, request["id"], answer)
+        if answer.get("error", {}).get("code") == PageCrashedError.code:
+            return
+
+
+def _serve(child: _Child, request: dict[str, Any]) -> dict[str, Any]:
+    """Answer one request; what is no fault of the document ends the program, and is seen."""
+    allow_cpu(request["cpu_s"])
+    try:
+        return {"ok": child.answer(request)}
+    except OcrError as error:
+        return {"error": {"code": error.code, "message": str(error)}}
+    except MemoryError:
+        return {"error": {"code": PageCrashedError.code, "message": "out of memory"}}
+
+
+if __name__ == "__main__":
+    main()
