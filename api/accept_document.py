@@ -181,6 +181,8 @@ def _document(
         batch_id=fields.batch_id,
         priority=fields.lane,
         idempotency_key=submission.idempotency_key,
+        external_id=fields.external_id,
+        user_metadata=fields.metadata,
     )
 
 
@@ -206,6 +208,8 @@ def _request_of(document: Document) -> tuple[object, ...]:
         document.filename,
         document.batch_id,
         document.priority,
+        document.external_id,
+        document.user_metadata,
     )
 
 

@@ -1,21 +1,33 @@
 """Batches: documents that were submitted together."""
 
+import re
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 
-from api.document_routes import MAX_DOCUMENTS, list_of
-from api.ledger import Ledger
+from api import cursor as cursors
+from api.document_routes import MAX_DOCUMENTS, IdCursor, IdempotencyKey, list_of
+from api.errors import ApiError
+from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.upload_form import resolve_options
-from api.views import BatchView, DocumentPage, batch_view
+from api.views import BatchPage, BatchView, DocumentPage, batch_view
+from db.errors import DuplicateRowError
 from db.ids import new_id
 from db.models import Batch
-from db.states import DocumentState
+from db.retrying import Retry
+from db.states import DocumentState, Priority
 
+MAX_BATCHES = 100
 _CREATED = 201
+_ONE_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
+_ACCEPTED = 202
+_REFUSALS = {
+    Retry.NOTHING_TO_RETRY: "nothing_to_retry",
+    Retry.BATCH_IS_BEING_CANCELLED: "batch_closed",
+}
 
 router = APIRouter(tags=["batches"])
 
@@ -25,8 +37,15 @@ class NewBatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=200, description="For people; need not be unique.")
-    options: dict[str, Any] = Field(
+    name: str = Field(
+        min_length=1,
+        max_length=200,
+        description="For people; need not be unique.",
+        json_schema_extra={"pattern": _ONE_LINE},
+    )
+    options: Annotated[
+        dict[str, Any], WithJsonSchema({"allOf": [{"$ref": "#/components/schemas/OcrOptions"}]})
+    ] = Field(
         default_factory=dict,
         description="Options (see OcrOptions) of those documents of the batch that do not say "
         "otherwise.",
@@ -34,9 +53,9 @@ class NewBatch(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _is_printable(cls, name: str) -> str:
-        if not name.isprintable():
-            raise ValueError("must not have control characters")
+    def _is_one_line(cls, name: str) -> str:
+        if not re.fullmatch(_ONE_LINE, name):
+            raise ValueError("must not have control characters or line breaks")
         return name
 
 
@@ -48,17 +67,50 @@ class NewBatch(BaseModel):
         "unauthenticated",
         "body_too_large",
         "invalid_request",
+        "idempotency_mismatch",
         "database_unavailable",
     ),
 )
-def create_batch(new: NewBatch, ledger: Ledger, response: Response) -> BatchView:
+def create_batch(
+    new: NewBatch, ledger: Ledger, response: Response, idempotency_key: IdempotencyKey = None
+) -> BatchView:
     """Create a batch; documents name it as their `batch_id`."""
     resolve_options({}, new.options)
-    batch = Batch(id=new_id(), tenant=ledger.tenant, name=new.name, options=new.options)
-    ledger.add_batch(batch)
-    view = batch_view(*ledger.batch(batch.id))
+    batch = Batch(
+        id=new_id(),
+        tenant=ledger.tenant,
+        name=new.name,
+        options=new.options,
+        idempotency_key=idempotency_key,
+    )
+    batch_id = batch.id
+    try:
+        ledger.add_batch(batch)
+    except DuplicateRowError as error:
+        batch_id = _replayed(new, idempotency_key or "", ledger, error)
+        response.headers["Idempotent-Replayed"] = "true"
+    view = batch_view(*ledger.batch(batch_id))
     response.headers["Location"] = view.links.self
     return view
+
+
+@router.get(
+    "/v1/batches",
+    responses=declared("unauthenticated", "invalid_request", "database_unavailable"),
+)
+def list_batches(
+    ledger: Ledger,
+    limit: Annotated[int, Query(ge=1, le=MAX_BATCHES)] = 20,
+    cursor: IdCursor = None,
+) -> BatchPage:
+    """List batches, newest first. Batches that are created meanwhile do not shift the pages."""
+    before = None if cursor is None else cursors.decode_id(cursor)
+    found = ledger.batches(limit=limit + 1, before=before)
+    has_more = len(found) > limit
+    return BatchPage(
+        batches=[batch_view(*each) for each in found[:limit]],
+        next_cursor=cursors.encode_id(found[limit - 1][0].id) if has_more else None,
+    )
 
 
 @router.get(
@@ -84,6 +136,40 @@ def cancel_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
     return batch_view(*ledger.batch(batch_id))
 
 
+@router.post(
+    "/v1/batches/{batch_id}/retry",
+    status_code=_ACCEPTED,
+    responses=declared(
+        "unauthenticated",
+        "not_found",
+        "nothing_to_retry",
+        "batch_closed",
+        "invalid_request",
+        "system_full",
+        "database_unavailable",
+    ),
+)
+def retry_batch(
+    batch_id: UUID,
+    ledger: Ledger,
+    services: ServicesOfProcess,
+    *,
+    only_failed: Annotated[
+        bool, Query(description="Leave documents out that were cancelled.")
+    ] = False,
+) -> BatchView:
+    """Read again what was not read of the documents of a batch that have ended by now.
+
+    As a retry of each of them does. Of a large batch most are sent again after the answer, one
+    after the other; `is_retrying` says until when. A document that fails once more is not retried.
+    """  # noqa: DOC501 - it is the description that users read
+    services.admission.require_room(Priority.BULK)
+    outcome = ledger.retry_batch(batch_id, cancelled_too=not only_failed)
+    if outcome is not Retry.STARTED:
+        raise ApiError(_REFUSALS[outcome])
+    return batch_view(*ledger.batch(batch_id))
+
+
 @router.get(
     "/v1/batches/{batch_id}/documents",
     responses=declared("unauthenticated", "not_found", "invalid_request", "database_unavailable"),
@@ -92,9 +178,25 @@ def list_batch_documents(
     batch_id: UUID,
     ledger: Ledger,
     limit: Annotated[int, Query(ge=1, le=MAX_DOCUMENTS)] = 20,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: IdCursor = None,
     state: Annotated[DocumentState | None, Query(description="Only those in this state.")] = None,
 ) -> DocumentPage:
     """List the documents of a batch, newest first."""
     ledger.batch(batch_id)
     return list_of(ledger, limit=limit, cursor=cursor, batch_id=batch_id, state=state)
+
+
+def _replayed(
+    new: NewBatch, idempotency_key: str, ledger: TenantLedger, error: DuplicateRowError
+) -> UUID:
+    """Return the batch that has the key already, if it was made by the same request.
+
+    Raises:
+        ApiError: it was made by another request.
+    """
+    earlier = ledger.batch_of_key(idempotency_key)
+    if earlier is None:
+        raise error
+    if (earlier.name, earlier.options) != (new.name, new.options):
+        raise ApiError("idempotency_mismatch") from error
+    return earlier.id

@@ -1,10 +1,14 @@
 """Opaque cursors: where a listing goes on."""
 
 import base64
-import binascii
+import re
 from uuid import UUID
 
-_MAX_INDEX = 2**31 - 1  # what the database counts pages with
+_INDEX_BYTES = 4  # what the database counts pages with; the first bit is never set
+# Exactly the texts that are cursors: base64 of so many bytes, whose last character has spare bits,
+# and of an index the first character bits that it does not use.
+ID_PATTERN = "^[A-Za-z0-9_-]{21}[AQgw]$"
+INDEX_PATTERN = "^[A-Za-f][A-Za-z0-9_-]{4}[AQgw]$"
 
 
 class CursorError(Exception):
@@ -13,7 +17,7 @@ class CursorError(Exception):
 
 def encode_id(last_id: UUID) -> str:
     """Return the cursor of a page of rows that ends with ``last_id``."""
-    return base64.urlsafe_b64encode(last_id.bytes).rstrip(b"=").decode()
+    return _encode(last_id.bytes)
 
 
 def decode_id(cursor: str) -> UUID:
@@ -22,15 +26,12 @@ def decode_id(cursor: str) -> UUID:
     Raises:
         CursorError: the text is no cursor of ids.
     """
-    try:
-        return UUID(bytes=_decode(cursor))
-    except ValueError as error:
-        raise CursorError(cursor) from error
+    return UUID(bytes=_decode(cursor, ID_PATTERN))
 
 
 def encode_index(last_index: int) -> str:
     """Return the cursor of a page of rows that ends with ``last_index``."""
-    return base64.urlsafe_b64encode(str(last_index).encode()).rstrip(b"=").decode()
+    return _encode(last_index.to_bytes(_INDEX_BYTES, "big"))
 
 
 def decode_index(cursor: str) -> int:
@@ -39,15 +40,14 @@ def decode_index(cursor: str) -> int:
     Raises:
         CursorError: the text is no cursor of indexes.
     """
-    digits = _decode(cursor)
-    if not digits.isdigit() or len(digits) > len(str(_MAX_INDEX)) or int(digits) > _MAX_INDEX:
+    return int.from_bytes(_decode(cursor, INDEX_PATTERN), "big")
+
+
+def _encode(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _decode(cursor: str, pattern: str) -> bytes:
+    if not re.fullmatch(pattern, cursor):
         raise CursorError(cursor)
-    return int(digits)
-
-
-def _decode(cursor: str) -> bytes:
-    padding = "=" * (-len(cursor) % 4)
-    try:
-        return base64.b64decode(cursor + padding, altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise CursorError(cursor) from error
+    return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

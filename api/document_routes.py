@@ -17,6 +17,7 @@ from api.accept_document import (
     Submission,
     accept_document,
 )
+from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
@@ -58,6 +59,13 @@ IdempotencyKey = Annotated[
         "answered with the document that the first one made.",
     ),
 ]
+_CURSOR = "`next_cursor` of the page before."
+IdCursor = Annotated[
+    str | None, Query(description=_CURSOR, json_schema_extra={"pattern": cursors.ID_PATTERN})
+]
+IndexCursor = Annotated[
+    str | None, Query(description=_CURSOR, json_schema_extra={"pattern": cursors.INDEX_PATTERN})
+]
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="The ETag of an earlier answer.")
 ]
@@ -83,6 +91,7 @@ _UPLOAD_BODY: dict[str, Any] = {
                         "file": {
                             "type": "string",
                             "format": "binary",
+                            "minLength": 1,
                             "description": "The document; its type is told from its content.",
                         },
                         "options": {
@@ -90,15 +99,34 @@ _UPLOAD_BODY: dict[str, Any] = {
                             "description": "JSON; options that are left out are the batch's, "
                             "or the defaults.",
                         },
-                        "batch_id": {"type": "string", "format": "uuid"},
+                        # An empty field counts as not sent, as HTML forms send it.
+                        "batch_id": {
+                            "anyOf": [
+                                {"type": "string", "format": "uuid"},
+                                {"type": "string", "maxLength": 0},
+                            ]
+                        },
                         "priority": {
                             "type": "string",
-                            "enum": ["interactive", "bulk"],
+                            "enum": ["interactive", "bulk", ""],
                             "description": "Default: `bulk` in a batch, else `interactive`.",
+                        },
+                        "external_id": {
+                            "type": "string",
+                            "maxLength": MAX_LENGTH,
+                            "description": "The sender's own id of the document, for reports; "
+                            "need not be unique.",
+                        },
+                        "metadata": {
+                            "type": "object",
+                            "description": "JSON of up to 16 KiB, returned as given.",
                         },
                     },
                 },
-                "encoding": {"options": {"contentType": "application/json"}},
+                "encoding": {
+                    "options": {"contentType": "application/json"},
+                    "metadata": {"contentType": "application/json"},
+                },
             }
         },
     }
@@ -216,7 +244,7 @@ def read_document(document_id: UUID, ledger: Ledger, if_none_match: IfNoneMatch 
 def list_documents(
     ledger: Ledger,
     limit: Annotated[int, Query(ge=1, le=MAX_DOCUMENTS)] = 20,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: IdCursor = None,
     batch_id: Annotated[UUID | None, Query(description="Only those of this batch.")] = None,
     state: Annotated[DocumentState | None, Query(description="Only those in this state.")] = None,
 ) -> DocumentPage:
@@ -232,7 +260,7 @@ def list_pages(
     document_id: UUID,
     ledger: Ledger,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGES)] = 100,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: IndexCursor = None,
 ) -> PageList:
     """List the pages of a document and how each was read; empty until the document is split."""
     after_index = -1 if cursor is None else cursors.decode_index(cursor)

@@ -110,7 +110,7 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         409, "Already final", "The document has ended already, so there is nothing to cancel."
     ),
     "nothing_to_retry": ErrorKind(
-        409, "Nothing to retry", "All pages of the document were read, so there is none to retry."
+        409, "Nothing to retry", "All pages were read, so there is none to retry."
     ),
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
@@ -133,7 +133,7 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "This Idempotency-Key came with another request before; use a new key for a new request.",
     ),
     "unknown_batch": ErrorKind(
-        422, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
+        404, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
     ),
     "client_closed_request": ErrorKind(
         499, "Client closed request", "The client went away before its request was complete."

@@ -15,6 +15,8 @@ from api.auth import KeyId, Tenant
 from api.services import Services
 from db import (
     admission,
+    batch_report,
+    batch_retrying,
     batches,
     cancelling,
     deleting,
@@ -25,6 +27,7 @@ from db import (
     uploads,
 )
 from db.admission import KeyUse
+from db.batch_report import ReportedDocument
 from db.batches import BatchCounts
 from db.engine import Transaction
 from db.errors import RowNotFoundError
@@ -37,6 +40,8 @@ PageCounts = Mapping[PageState, int]
 
 # In one transaction, in less than a second.
 _CANCELLED_AT_ONCE = 1_000
+# Likewise; each takes several statements.
+_RETRIED_AT_ONCE = 50
 
 # While its pages are recognized, a document's own counts are not filled in yet.
 _COUNTED_STATES = frozenset({DocumentState.RECOGNIZING, DocumentState.ASSEMBLING})
@@ -208,11 +213,47 @@ class TenantLedger:
             with self._transaction() as session:
                 cancelling.finish_batch(session, batch_id)
 
+    def batches(self, *, limit: int, before: UUID | None) -> Sequence[tuple[Batch, BatchCounts]]:
+        """Return batches newest first, those older than ``before`` only."""
+        with self._transaction() as session:
+            found = batches.list_page(session, tenant=self.tenant, limit=limit, before=before)
+            counts = batches.count_each(session, [batch.id for batch in found])
+        return [(batch, counts[batch.id]) for batch in found]
+
+    def report(
+        self, batch_id: UUID, *, after: UUID | None, limit: int
+    ) -> Sequence[ReportedDocument]:
+        """Return documents of a batch, oldest first, from the one after ``after``."""
+        with self._transaction() as session:
+            batches.get(session, batch_id, tenant=self.tenant)
+            return batch_report.read_page(session, batch_id, after=after, limit=limit)
+
+    def retry_batch(self, batch_id: UUID, *, cancelled_too: bool) -> Retry:
+        """Start over what was not read of a batch; say whether that was possible.
+
+        The first documents here, and the rest of a large batch by the sweep, which also goes on
+        where this dies half-way.
+        """
+        with self._transaction() as session:
+            outcome = batch_retrying.request(
+                session, batch_id, tenant=self.tenant, cancelled_too=cancelled_too
+            )
+        if outcome is Retry.STARTED:
+            with self._transaction() as session:
+                batch_retrying.retry_some(session, batch_id, limit=_RETRIED_AT_ONCE)
+        return outcome
+
+    def batch_of_key(self, idempotency_key: str) -> Batch | None:
+        """Return the batch that was created under this Idempotency-Key, if any."""
+        with self._transaction() as session:
+            return batches.find_by_idempotency_key(session, tenant=self.tenant, key=idempotency_key)
+
     def add_batch(self, batch: Batch) -> None:
         """Insert a batch.
 
         Raises:
             ValueError: it is another tenant's.
+            DuplicateRowError: its Idempotency-Key was used before.
         """
         if batch.tenant != self.tenant:
             raise ValueError("a ledger adds batches of its own tenant only")

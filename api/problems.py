@@ -1,7 +1,6 @@
 """Errors as ``application/problem+json`` (RFC 9457), the framework's own included."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import (
@@ -27,6 +27,8 @@ from api.request_log import request_id_of
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:pagefleet:error:"
 _INTERNAL_STATUS = 500
+_NOT_ALLOWED = 405
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 log = structlog.get_logger(__name__)
 
@@ -157,9 +159,24 @@ async def _on_invalid_request(request: Request, error: Exception) -> Response:
 async def _on_framework_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise TypeError(type(error))
-    headers: Mapping[str, str] = error.headers or {}
+    headers = dict(error.headers or {})
+    if error.status_code == _NOT_ALLOWED:
+        # The framework names those of the first operation at this address alone.
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
     answer = translate(ApiError(code_of_status(error.status_code), headers=headers))
     return problem_response(request, answer)
+
+
+def _methods_at(request: Request) -> set[str]:
+    app: FastAPI = request.scope["app"]
+    return {
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in app.routes
+        )
+    }
 
 
 def _path(location: tuple[int | str, ...]) -> str:

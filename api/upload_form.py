@@ -1,12 +1,13 @@
 """The form of an upload: its file goes on while it arrives, its fields are kept."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import from_json
 
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
@@ -18,8 +19,11 @@ from db.states import BatchState
 from workers.ocr.options import OcrOptions
 
 FILE_FIELD = "file"
-FIELDS = frozenset({"options", "batch_id", "priority"})
+FIELDS = frozenset({"options", "batch_id", "priority", "external_id", "metadata"})
+_JSON_FIELDS = ("options", "metadata")
 MAX_FIELD_BYTES = 64 * 2**10
+# Of the sender's own metadata as JSON: it is in every answer about the document.
+MAX_METADATA_BYTES = 16 * 2**10
 # The file is passed on in blocks of this size: few thread switches, and little memory a client.
 WRITE_BYTES = 2**20
 # What a body may have beside its file: boundaries, headers, the other fields.
@@ -36,6 +40,15 @@ class UploadFields(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
     batch_id: UUID | None = None
     priority: Priority | None = None
+    external_id: str | None = Field(default=None, max_length=MAX_LENGTH)
+    metadata: dict[str, Any] | None = None
+
+    @field_validator("external_id")
+    @classmethod
+    def _is_printable(cls, given: str | None) -> str | None:
+        if given is not None and not given.isprintable():
+            raise ValueError("must not have control characters")
+        return given
 
     @property
     def lane(self) -> states.Priority:
@@ -200,17 +213,28 @@ def parse_fields(sent: Mapping[str, str]) -> UploadFields:
         InvalidFieldsError: one of them is wrong; all problems are listed.
     """
     given: dict[str, object] = {name: value for name, value in sent.items() if value}
-    if "options" in given:
-        try:
-            given["options"] = from_json(sent["options"])
-        except ValueError as error:
-            raise InvalidFieldsError(FieldProblem("options", "is not JSON")) from error
+    for name in _JSON_FIELDS:
+        if name in given:
+            given[name] = _from_json(name, sent[name])
     try:
         fields = UploadFields.model_validate(given)
     except ValidationError as error:
         raise InvalidFieldsError(*_problems_of(error)) from error
     resolve_options({}, fields.options)
     return fields
+
+
+def _from_json(name: str, text: str) -> object:
+    try:
+        value: object = from_json(text)
+        if name == "metadata":
+            # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
+            json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise InvalidFieldsError(FieldProblem(name, "is not JSON")) from error
+    if name == "metadata" and len(text.encode()) > MAX_METADATA_BYTES:
+        raise InvalidFieldsError(FieldProblem(name, f"has more than {MAX_METADATA_BYTES:,} bytes"))
+    return value
 
 
 def resolve_options(inherited: Mapping[str, Any], given: Mapping[str, Any]) -> OcrOptions:

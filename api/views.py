@@ -66,6 +66,8 @@ class DocumentView(BaseModel):
     size_bytes: int
     sha256: str = Field(description="Of the uploaded file, in lower-case hexadecimal.")
     priority: Priority
+    external_id: str | None = Field(description="The sender's own id, as it was sent.")
+    metadata: dict[str, Any] | None = Field(description="The sender's own, as it was sent.")
     options: dict[str, Any] = Field(description="The options that apply, defaults included.")
     progress: ProgressView
     truncated: bool = Field(
@@ -134,6 +136,7 @@ class BatchLinks(BaseModel):
 
     self: str
     documents: str
+    report: str
 
 
 class BatchView(BaseModel):
@@ -149,7 +152,17 @@ class BatchView(BaseModel):
     documents: BatchDocumentCounts
     pages: BatchPageCounts
     created_at: datetime
+    is_retrying: bool = Field(
+        description="Whether documents are still to be sent again after a retry of the batch."
+    )
     links: BatchLinks
+
+
+class BatchPage(BaseModel):
+    """Some batches, newest first."""
+
+    batches: list[BatchView]
+    next_cursor: str | None = Field(description="Send it as `cursor` for more; null at the end.")
 
 
 def document_view(entry: DocumentEntry) -> DocumentView:
@@ -165,6 +178,8 @@ def document_view(entry: DocumentEntry) -> DocumentView:
         sha256=document.sha256,
         # Checked by the database; a plain string as far as types go.
         priority=document.priority,  # type: ignore[arg-type]
+        external_id=document.external_id,
+        metadata=document.user_metadata,
         options=document.options,
         progress=_progress(document, entry.page_counts),
         truncated=document.truncated,
@@ -204,7 +219,10 @@ def batch_view(batch: Batch, counts: BatchCounts) -> BatchView:
         documents=BatchDocumentCounts(total=counts.total, **by_state),
         pages=BatchPageCounts(total=counts.pages, ok=counts.pages_ok, failed=counts.pages_failed),
         created_at=batch.created_at,
-        links=BatchLinks(self=address, documents=f"{address}/documents"),
+        is_retrying=batch.retry_requested_at is not None,
+        links=BatchLinks(
+            self=address, documents=f"{address}/documents", report=f"{address}/report"
+        ),
     )
 
 
@@ -216,6 +234,8 @@ def batch_state(batch: Batch, counts: BatchCounts) -> BatchState:
     """
     if batch.state in {BatchState.FINISHED, BatchState.CANCELLED}:
         return BatchState(batch.state)
+    if batch.retry_requested_at is not None:
+        return BatchState.RUNNING
     if counts.total == 0:
         return BatchState.OPEN
     return BatchState.FINISHED if counts.final == counts.total else BatchState.RUNNING

@@ -11,7 +11,14 @@ from cli.console import notices, output, print_json_line
 from cli.document_list import document_line, record
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.secret_options import read_secret
-from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, parse_id
+from cli.status import (
+    NOT_FOUND,
+    ApiKeyFileOption,
+    ApiKeyOption,
+    ApiUrlOption,
+    connect,
+    parse_id,
+)
 
 IdArguments = Annotated[
     list[str] | None, typer.Argument(metavar="[ID…]", help="Ids of documents.", show_default=False)
@@ -69,13 +76,17 @@ def retry(
 ) -> None:
     """Read again what was not read of documents that failed, in part or whole, or were cancelled.
 
-    Pages that were read are kept, and so is an earlier result until the new one is there.
+    Pages that were read are kept, and so is an earlier result until the new one is there. One id
+    may be that of a batch, as with --batch: its documents are sent again, step by step.
     """
-    batch_id, document_ids = _chosen(ids, batch, failed=failed)
-    states = _FAILED_STATES if failed else (*_FAILED_STATES, "cancelled")
+    batch_id, document_ids = _chosen(ids, batch, failed=failed, takes_batch=True)
     with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if batch_id is None and len(document_ids) == 1 and _is_batch(client, document_ids[0]):
+            batch_id = document_ids[0]
         if batch_id is not None:
-            document_ids = list(_ids_of(client, batch_id, states))
+            _retry_batch(client, batch_id, failed=failed, as_json=as_json)
+            return
+        _require_batch(failed=failed)
         _do("sent again", iter(document_ids), client.retry_document, as_json=as_json)
 
 
@@ -103,10 +114,56 @@ def delete(
         _do("deleted", iter(document_ids), client.delete_document, as_json=as_json)
 
 
+def _retry_batch(client: ApiClient, batch_id: UUID, *, failed: bool, as_json: bool) -> None:
+    status = client.retry_batch(batch_id, only_failed=failed)
+    if as_json:
+        print_json_line(record(status))
+        return
+    left = status.documents - status.documents_final
+    output().print(
+        f"{status.name}: {status.state}; {left:,} of {status.documents:,} documents are open"
+        + (", and further ones are sent again" if status.is_retrying else ""),
+        markup=False,
+    )
+
+
+def _is_batch(client: ApiClient, wanted: UUID) -> bool:
+    """Say whether an id is that of a batch, and of no document."""
+    try:
+        client.document(wanted)
+    except ApiError as error:
+        if error.code != NOT_FOUND:
+            raise
+    else:
+        return False
+    try:
+        client.batch(wanted)
+    except ApiError as error:
+        if error.code != NOT_FOUND:
+            raise
+        return False
+    return True
+
+
+def _require_batch(*, failed: bool) -> None:
+    if failed:
+        raise CommandError(
+            "--failed chooses among the documents of a batch",
+            "Add --batch ID, or leave it out.",
+            exit_code=EXIT_USAGE,
+        )
+
+
 def _chosen(
-    ids: list[str] | None, batch: str | None, *, failed: bool = False
+    ids: list[str] | None, batch: str | None, *, failed: bool = False, takes_batch: bool = False
 ) -> tuple[UUID | None, list[UUID]]:
     """Return the batch, or the documents, that the command line names.
+
+    Args:
+        ids: as they were typed.
+        batch: likewise.
+        failed: whether only failed documents of a batch are meant.
+        takes_batch: whether one of the ids may be that of a batch.
 
     Raises:
         CommandError: it names neither, or both, or what is no id.
@@ -117,12 +174,8 @@ def _chosen(
             "`pagefleet status` lists documents, and `pagefleet status --batch ID` a batch's.",
             exit_code=EXIT_USAGE,
         )
-    if failed and batch is None:
-        raise CommandError(
-            "--failed chooses among the documents of a batch",
-            "Add --batch ID, or leave it out.",
-            exit_code=EXIT_USAGE,
-        )
+    if batch is None and not (takes_batch and len(ids or []) == 1):
+        _require_batch(failed=failed)
     return None if batch is None else parse_id(batch), [parse_id(each) for each in ids or []]
 
 

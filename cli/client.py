@@ -1,10 +1,11 @@
 """The HTTP API as the command line uses it; the only door to httpx."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -65,6 +66,7 @@ class BatchStatus:
     pages: int
     pages_ok: int
     pages_failed: int
+    is_retrying: bool
 
     @property
     def documents_final(self) -> int:
@@ -122,8 +124,21 @@ class ApiClient:
         """Return when the API and its servers answer."""
         self._call("GET", "/readyz")
 
-    def create_batch(self, name: str) -> BatchStatus:
-        return _batch(self._call("POST", "/v1/batches", json={"name": name}))
+    def create_batch(
+        self,
+        name: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> BatchStatus:
+        return _batch(
+            self._call(
+                "POST",
+                "/v1/batches",
+                json={"name": name, "options": dict(options or {})},
+                headers=_key_header(idempotency_key),
+            )
+        )
 
     def submit(
         self,
@@ -145,18 +160,41 @@ class ApiClient:
             ApiError: refused, with the code of the error table; or not reachable.
             OSError: the file cannot be read.
         """
-        fields = {"batch_id": batch_id and str(batch_id), "priority": priority}
+        fields = {"batch_id": None if batch_id is None else str(batch_id), "priority": priority}
         with path.open("rb") as stream:
-            return _document(
-                self._call(
-                    "POST",
-                    "/v1/documents",
-                    data={name: value for name, value in fields.items() if value is not None},
-                    headers={"Idempotency-Key": idempotency_key} if idempotency_key else {},
-                    files={"file": (path.name, stream)},
-                    timeout=httpx.Timeout(_UPLOAD_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
-                )
+            return self.submit_stream(
+                stream, path.name, fields=fields, idempotency_key=idempotency_key
             )
+
+    def submit_stream(
+        self,
+        stream: IO[bytes],
+        filename: str,
+        *,
+        fields: Mapping[str, str | None],
+        idempotency_key: str | None = None,
+    ) -> DocumentStatus:
+        """Send bytes while they are read.
+
+        Args:
+            stream: seekable, at its beginning; what it raises ends the request before it is whole.
+            filename: what the document is to be called.
+            fields: of the form; those of None are left out.
+            idempotency_key: names the request, so that it can be made again.
+
+        Raises:
+            ApiError: refused, with the code of the error table; or not reachable.
+        """
+        return _document(
+            self._call(
+                "POST",
+                "/v1/documents",
+                data={name: value for name, value in fields.items() if value is not None},
+                headers=_key_header(idempotency_key),
+                files={"file": (filename, stream)},
+                timeout=httpx.Timeout(_UPLOAD_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+            )
+        )
 
     def document(self, document_id: UUID) -> DocumentStatus:
         return _document(self._call("GET", f"/v1/documents/{document_id}"))
@@ -169,6 +207,43 @@ class ApiClient:
 
     def delete_document(self, document_id: UUID) -> None:
         self._call("DELETE", f"/v1/documents/{document_id}")
+
+    def retry_batch(self, batch_id: UUID, *, only_failed: bool) -> BatchStatus:
+        return _batch(
+            self._call(
+                "POST",
+                f"/v1/batches/{batch_id}/retry",
+                params={"only_failed": str(only_failed).lower()},
+            )
+        )
+
+    def report(self, batch_id: UUID, *, report_format: str) -> Iterator[str]:
+        """Yield the lines of the report of a batch as they come, each with its end."""
+        path = f"/v1/batches/{batch_id}/report"
+        with (
+            self._errors(),
+            self._http.stream("GET", path, params={"format": report_format}) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                raise _refusal(response.status_code, response.json(), response.headers)
+            rest = ""
+            for text in response.iter_text():
+                *lines, rest = (rest + text).split("\n")
+                for line in lines:
+                    yield f"{line}\n"
+            if rest:
+                yield rest
+
+    def batches(self) -> Iterator[BatchStatus]:
+        """Yield batches, newest first, asking for more as they are taken."""
+        parameters: dict[str, str] = {}
+        while True:
+            page = self._call("GET", "/v1/batches", params=parameters)
+            yield from map(_batch, page["batches"])
+            if page["next_cursor"] is None:
+                return
+            parameters = {"cursor": page["next_cursor"]}
 
     def cancel_batch(self, batch_id: UUID) -> BatchStatus:
         return _batch(self._call("POST", f"/v1/batches/{batch_id}/cancel"))
@@ -232,9 +307,17 @@ class ApiClient:
         return self._call("GET", document.result_path)
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
-        try:
+        with self._errors():
             response = self._http.request(method, path, **arguments)
             answer = response.json() if response.content else {}
+        if response.is_success and isinstance(answer, dict):
+            return answer
+        raise _refusal(response.status_code, answer, response.headers)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except httpx.HTTPError as error:
             raise ApiError(
                 f"the API at {self.address} does not answer ({type(error).__name__})",
@@ -247,12 +330,17 @@ class ApiClient:
                 "Name the right address with --api-url.",
                 code=UNREACHABLE,
             ) from error
-        if response.is_success and isinstance(answer, dict):
-            return answer
-        raise _refusal(response.status_code, answer)
 
 
-def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever JSON came
+def _key_header(idempotency_key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+
+
+def _refusal(
+    status: int,
+    answer: Any,  # noqa: ANN401 - whatever JSON came
+    headers: Mapping[str, str],
+) -> ApiError:
     problem = answer if isinstance(answer, dict) else {}
     # A problem's detail says what to do; these are about this command line and its machine.
     remedy = _REMEDIES.get(status, "" if problem.get("detail") else _NO_PROBLEM_REMEDY)
@@ -267,7 +355,13 @@ def _refusal(status: int, answer: Any) -> ApiError:  # noqa: ANN401 - whatever J
         remedy,
         code=str(problem.get("code") or "internal"),
         status=status,
+        retry_after_s=_seconds(headers.get("Retry-After")),
     )
+
+
+def _seconds(header: str | None) -> float | None:
+    """Return what a Retry-After says; None for none, and for a date, which the API never sends."""
+    return float(header) if header is not None and header.isdecimal() else None
 
 
 def _document(view: Mapping[str, Any]) -> DocumentStatus:
@@ -299,6 +393,7 @@ def _batch(view: Mapping[str, Any]) -> BatchStatus:
         pages=view["pages"]["total"],
         pages_ok=view["pages"]["ok"],
         pages_failed=view["pages"]["failed"],
+        is_retrying=view["is_retrying"],
     )
 
 

@@ -30,9 +30,19 @@ class ApiError(CommandError):
     Attributes:
         code: the problem's code, or ``unreachable``.
         status: the HTTP status; None when there was no answer.
+        retry_after_s: when to come back, where the API says so.
     """
 
-    def __init__(self, message: str, remedy: str, *, code: str, status: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        remedy: str,
+        *,
+        code: str,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message, remedy)
         self.code = code
         self.status = status
+        self.retry_after_s = retry_after_s

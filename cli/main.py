@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from cli.actions import cancel, delete, retry
 from cli.alive import alive
 from cli.api_server import api
+from cli.batch_report import report
 from cli.bench import app as bench
 from cli.bench_database import measure_database
 from cli.bench_fleet import measure_fleet, measure_scale
@@ -20,6 +21,7 @@ from cli.demo import demo
 from cli.doctor import doctor
 from cli.errors import CommandError
 from cli.flower import flower
+from cli.ingest.command import ingest
 from cli.keys import app as keys
 from cli.models import app as models
 from cli.ocr import ocr
@@ -96,8 +98,8 @@ def samples(
 
 _COMMANDS = (
     *(ocr, doctor, samples),
-    *(demo, up, down, status),
-    *(cancel, retry, delete),
+    *(demo, up, down, ingest, status),
+    *(report, cancel, retry, delete),
     *(migrate, api, worker, reconcile, webhooks, alive, flower),
 )
 for _command in _COMMANDS:

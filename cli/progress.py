@@ -34,6 +34,10 @@ class Bar:
     _progress: Progress | None
     _task: TaskID | None
 
+    @property
+    def is_shown(self) -> bool:
+        return self._progress is not None
+
     def show(self, label: str, done: int, total: int | None, *, note: str = "") -> None:
         """Set what is worked on, and how far it is.
 

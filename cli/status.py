@@ -26,7 +26,7 @@ from cli.watch import follow
 
 _RECENT = 20
 _FAILED_SHOWN = 20
-_NOT_FOUND = "not_found"
+NOT_FOUND = "not_found"
 
 ApiUrlOption = Annotated[
     str | None,
@@ -73,6 +73,9 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
         str | None,
         typer.Option(metavar="STATE", help="List those in this state only, such as failed."),
     ] = None,
+    list_batches: Annotated[
+        bool, typer.Option("--batches", help="List batches instead, the newest first.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until all is final; exit 1 if not all succeeded.")
     ] = False,
@@ -85,6 +88,15 @@ def status(  # noqa: PLR0913 - each argument is an option of the command
 ) -> None:
     """Show where documents stand: one, those of a batch, or the newest."""
     with connect(api_url, read_secret(api_key, api_key_file, label="API key")) as client:
+        if list_batches:
+            if which or cursor or batch or state or watch:
+                raise CommandError(
+                    "--batches lists batches, and the other options choose documents",
+                    "Leave one of them out; --limit N and --all go with --batches.",
+                    exit_code=EXIT_USAGE,
+                )
+            _show_batches(client, limit=None if list_all else limit, as_json=as_json)
+            return
         if which is None:
             selection = Selection(
                 limit=None if list_all else limit,
@@ -134,6 +146,19 @@ def _show_document(
         print_documents([document])
     else:
         _watch([document], client, Selection(limit=None), cursor=None, as_json=as_json)
+
+
+def _show_batches(client: ApiClient, *, limit: int | None, as_json: bool) -> None:
+    for batch in islice(client.batches(), limit):
+        if as_json:
+            print_json_line(record(batch))
+        else:
+            output().print(f"{batch.id}  {_batch_line(batch)}", markup=False)
+
+
+def _batch_line(batch: BatchStatus) -> str:
+    counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
+    return f"{batch.name}: {batch.state}; {counted or 'no documents'}"
 
 
 def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json: bool) -> None:
@@ -221,13 +246,12 @@ def _show_pages(bar: Bar, documents: Sequence[DocumentStatus]) -> None:
 
 def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: bool) -> None:
     if watch:
-        batch = _watch_batch(client, batch, as_json=as_json)
+        batch = watch_batch(client, batch, as_json=as_json)
     elif as_json:
         print_json_line(record(batch))
     if not as_json:
         console = output()
-        counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
-        console.print(f"{batch.name}: {batch.state}; {counted or 'no documents'}", markup=False)
+        console.print(_batch_line(batch), markup=False)
         failed = list(islice(client.documents(batch_id=batch.id, state="failed"), _FAILED_SHOWN))
         for document in failed:
             console.print(document_line(document), markup=False)
@@ -238,7 +262,12 @@ def _show_batch(client: ApiClient, batch: BatchStatus, *, watch: bool, as_json: 
         raise typer.Exit(EXIT_FAILED)
 
 
-def _watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+def watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> BatchStatus:
+    """Follow a batch until all that was sent is final; return where it stands then.
+
+    Raises:
+        ApiError: the API refused, or has not answered for a minute.
+    """
     current = batch
     shown = ""
     with progress_bar("documents") as bar:
@@ -261,7 +290,7 @@ def _find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
     try:
         return client.document(wanted)
     except ApiError as error:
-        if error.code != _NOT_FOUND:
+        if error.code != NOT_FOUND:
             raise
     return _find_batch(client, wanted, kinds="document and no batch")
 
@@ -270,7 +299,7 @@ def _find_batch(client: ApiClient, wanted: UUID, *, kinds: str = "batch") -> Bat
     try:
         return client.batch(wanted)
     except ApiError as error:
-        if error.code != _NOT_FOUND:
+        if error.code != NOT_FOUND:
             raise
         raise CommandError(
             f"no {kinds} has the id {wanted}", "`pagefleet status` lists the newest documents."

@@ -1,8 +1,9 @@
 """Batches, and the counts that are computed from their documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, func, select
@@ -49,6 +50,23 @@ def get(session: Session, batch_id: UUID, *, tenant: str) -> Batch:
     return batch
 
 
+def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Batch | None:
+    """Return the batch that was created under this key before, if any."""
+    return session.scalars(
+        select(Batch).where(Batch.tenant == tenant, Batch.idempotency_key == key)
+    ).one_or_none()
+
+
+def list_page(
+    session: Session, *, tenant: str, limit: int, before: UUID | None = None
+) -> Sequence[Batch]:
+    """Return batches newest first; ids are time-ordered, so ``before`` is a stable cursor."""
+    query = select(Batch).where(Batch.tenant == tenant)
+    if before is not None:
+        query = query.where(Batch.id < before)
+    return session.scalars(query.order_by(Batch.id.desc()).limit(limit)).all()
+
+
 def takes_documents(session: Session, batch_id: UUID) -> bool:
     """Say whether a document may be added to a batch, in this transaction and for all of it."""
     return _locked(session, batch_id).state not in {BatchState.FINISHED, BatchState.CANCELLED}
@@ -65,17 +83,29 @@ def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
 
 def count(session: Session, batch_id: UUID) -> BatchCounts:
     """Count the documents of a batch by state, and their pages."""
+    return count_each(session, [batch_id])[batch_id]
+
+
+def count_each(session: Session, batch_ids: Sequence[UUID]) -> Mapping[UUID, BatchCounts]:
+    """Count the documents of batches by state, and their pages; reads all of these documents."""
     rows = session.execute(
         select(
+            Document.batch_id,
             Document.state,
             func.count(),
             func.coalesce(func.sum(Document.page_count), 0),
             func.coalesce(func.sum(Document.pages_ok), 0),
             func.coalesce(func.sum(Document.pages_failed), 0),
         )
-        .where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
-        .group_by(Document.state)
+        .where(Document.batch_id.in_(batch_ids), Document.state != DocumentState.DELETING)
+        .group_by(Document.batch_id, Document.state)
     ).all()
+    return {
+        batch_id: _counts([row[1:] for row in rows if row[0] == batch_id]) for batch_id in batch_ids
+    }
+
+
+def _counts(rows: Sequence[Sequence[Any]]) -> BatchCounts:
     return BatchCounts(
         documents={DocumentState(row[0]): row[1] for row in rows},
         pages=sum(int(row[2] or 0) for row in rows),

@@ -59,7 +59,7 @@ def start_batch(session: Session, batch_id: UUID, *, tenant: str) -> None:
     session.execute(
         update(Batch)
         .where(Batch.id == batch_id)
-        .values(state=BatchState.CANCELLED, finished_at=None)
+        .values(state=BatchState.CANCELLED, finished_at=None, retry_requested_at=None)
         .execution_options(synchronize_session=False)
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     Computed,
@@ -94,7 +95,12 @@ class Batch(Model):
     """One submission: what a user waits for. Its counts are computed from its documents."""
 
     __tablename__ = "batches"
-    __table_args__ = (_one_of("state", BatchState), Index("ix_batches_tenant_id", "tenant", "id"))
+    __table_args__ = (
+        _one_of("state", BatchState),
+        UniqueConstraint("tenant", "idempotency_key"),
+        Index("ix_batches_tenant_id", "tenant", "id"),
+        Index("ix_batches_retrying", "id", postgresql_where=text("retry_requested_at IS NOT NULL")),
+    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     tenant: Mapped[str]
@@ -103,6 +109,11 @@ class Batch(Model):
     state: Mapped[str] = mapped_column(default=BatchState.OPEN)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
+    idempotency_key: Mapped[str | None] = mapped_column(default=None)
+    # A retry of the batch that is under way: what had ended before is walked in the order of ids.
+    retry_requested_at: Mapped[datetime | None] = mapped_column(default=None)
+    retry_after: Mapped[UUID | None] = mapped_column(default=None)
+    retry_cancelled_too: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class Document(Model):
@@ -153,6 +164,11 @@ class Document(Model):
     idempotency_key: Mapped[str | None] = mapped_column(default=None)
     # Of the API key that sent it, for quotas; the key's row may be gone.
     key_id: Mapped[str | None] = mapped_column(default=None)
+    # The sender's own, returned as given: JSON keeps the order of keys where JSONB does not.
+    external_id: Mapped[str | None] = mapped_column(default=None)
+    user_metadata: Mapped[dict[str, Any] | None] = mapped_column(
+        "metadata", JSON(none_as_null=True), default=None
+    )
     # For admission: guessed from type and size when it is accepted, counted by its split.
     page_estimate: Mapped[int] = mapped_column(default=1, server_default=text("1"))
     pixel_estimate: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))

@@ -51,12 +51,17 @@ def retry(session: Session, document_id: UUID, *, tenant: str) -> Retry:
         return Retry.STILL_OPEN
     if document.state == DocumentState.SUCCEEDED:
         return Retry.NOTHING_TO_RETRY
-    cancel_chunks(session, [document_id])  # final documents have none open, or should not
+    start_over(session, document)
+    return Retry.STARTED
+
+
+def start_over(session: Session, document: Document) -> None:
+    """Start over a final document that the transaction has locked, and of which not all is read."""
+    cancel_chunks(session, [document.id])  # final documents have none open, or should not
     if document.page_count is None:
         _start_over(session, document, state=DocumentState.QUEUED, dispatch_after=func.now())
     else:
         _read_the_rest(session, document)
-    return Retry.STARTED
 
 
 def _read_the_rest(session: Session, document: Document) -> None:

@@ -22,6 +22,7 @@ from workers.cancel_batches import cancel_batches
 from workers.celeryconfig import ASSEMBLE_QUEUE, RECOGNIZE_QUEUE, SPLIT_QUEUE
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.end_spent import end_spent
+from workers.retry_batches import retry_batches
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -66,7 +67,7 @@ class Round:
 def recover_stalled(
     *, transaction: Transaction, rules: WorkRules, limit: int, memory: Memory | None = None
 ) -> Round:
-    """End cancelled batches and what has used up its attempts, and send what is due.
+    """End cancelled batches, start over retried ones, end what is spent, and send what is due.
 
     It is sent while the queues have room.
 
@@ -80,7 +81,8 @@ def recover_stalled(
         limit: most rows of one kind that one round ends.
         memory: whose turn it was in the rounds before.
     """
-    is_cancelling = cancel_batches(transaction=transaction)
+    has_batches_left = cancel_batches(transaction=transaction)
+    has_batches_left |= retry_batches(transaction=transaction)
     ended = end_spent(transaction=transaction, rules=rules, limit=limit)
     done = Round(given_up=ended.given_up, isolated=ended.isolated)
     turns = (memory or Memory()).turns
@@ -100,7 +102,7 @@ def recover_stalled(
         # The next step would wait for the same time-out.
         log.warning("round ended, the broker is not reachable or refuses")
         done.is_busy = False
-    done.is_busy |= is_cancelling
+    done.is_busy |= has_batches_left
     if done.given_up or done.isolated or any(done.sent.values()):
         sent = {work.value: count for work, count in done.sent.items()}
         log.info(

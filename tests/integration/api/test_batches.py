@@ -95,7 +95,7 @@ def test_documents_of_a_batch_do_not_make_a_person_wait(api: RunningApi) -> None
 def test_a_document_for_an_unknown_batch_is_refused_and_leaves_nothing(api: RunningApi) -> None:
     response = submit(api.client, str(uuid4()))
 
-    assert (response.status_code, response.json()["code"]) == (422, "unknown_batch")
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_batch")
     assert keys_in(api.store) == []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, update
 from typer.testing import CliRunner
 
 from cli.client import DocumentStatus
@@ -37,7 +37,7 @@ def documents(served_api: ServedApi, batch_id: UUID, tmp_path: Path) -> list[Doc
             session.execute(
                 update(Document)
                 .where(Document.id == document.id)
-                .values(state=state, dispatch_after=None)
+                .values(state=state, dispatch_after=None, finished_at=func.now())
             )
     return sent
 
@@ -75,12 +75,17 @@ def test_what_failed_in_a_batch_is_retried(
 
     result = runner.invoke(app, ["retry", "--batch", str(batch_id), "--failed", "--json"])
 
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    (line,) = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 0
-    assert [(line["id"], line["state"], line["done"]) for line in lines] == [
-        (str(documents[1].id), "queued", True)
-    ]
+    assert (line["id"], line["state"], line["is_retrying"]) == (str(batch_id), "running", False)
     assert states(served_api) == ["cancelled", "queued", "succeeded"]
+
+
+def test_one_document_is_retried(served_api: ServedApi, documents: list[DocumentStatus]) -> None:
+    result = runner.invoke(app, ["retry", str(documents[1].id)])
+
+    assert "1 documents sent again" in result.stdout
+    assert states(served_api) == ["queued", "queued", "succeeded"]
 
 
 @pytest.mark.usefixtures("documents")
@@ -89,9 +94,9 @@ def test_all_that_was_not_read_in_a_batch_is_retried(
 ) -> None:
     runner.invoke(app, ["cancel", str(documents[0].id)])
 
-    result = runner.invoke(app, ["retry", "--batch", str(batch_id)])
+    result = runner.invoke(app, ["retry", str(batch_id)])
 
-    assert "2 documents sent again" in result.stdout
+    assert result.stdout == "Ledgers: running; 2 of 3 documents are open\n"
     assert states(served_api) == ["queued", "queued", "succeeded"]
 
 

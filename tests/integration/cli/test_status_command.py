@@ -218,3 +218,26 @@ def test_a_wrong_key_is_told_how_to_give_the_right_one() -> None:
 
     assert result.exit_code == 1
     assert "PAGEFLEET_CLIENT_API_KEY" in result.stderr
+
+
+@pytest.mark.usefixtures("document")
+def test_batches_are_listed_newest_first(served_api: ServedApi) -> None:
+    ids = [served_api.client.create_batch(name).id for name in ("Maps", "Letters")]
+
+    listed = runner.invoke(app, ["status", "--batches", "--limit", "2"])
+    as_json = runner.invoke(app, ["status", "--batches", "--json"])
+
+    assert listed.stdout.splitlines() == [
+        f"{ids[1]}  Letters: open; no documents",
+        f"{ids[0]}  Maps: open; no documents",
+    ]
+    lines = [json.loads(line) for line in as_json.stdout.splitlines()]
+    assert [(line["name"], line["documents"]) for line in lines] == [
+        ("Letters", 0),
+        ("Maps", 0),
+        ("Ledgers", 1),
+    ]
+
+
+def test_batches_are_not_listed_beside_documents() -> None:
+    assert runner.invoke(app, ["status", "--batches", "--state", "failed"]).exit_code == 2

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import NoResultFound
 
-from db import cancelling, chunks, deleting, documents, events, outbox, retrying
+from db import batch_retrying, cancelling, chunks, deleting, documents, events, outbox, retrying
 from db.chunks import ChunkClaim, PageRecord
 from db.documents import DocumentClaim
 from db.engine import Database, Session
@@ -33,6 +33,7 @@ from db.states import (
     PageState,
     Priority,
 )
+from tests.support.backlog import add_batch
 from tests.support.rows import TENANT, add_document
 
 STEPS = 400
@@ -55,6 +56,8 @@ class Walk:
     def __init__(self, database: Database, seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311 - repeatable, and no secret
         self.transaction = database.transaction
+        with self.transaction() as session:
+            self.batch_id = add_batch(session, tenant=TENANT)
         self.document_claims: list[DocumentClaim] = []
         self.chunk_claims: list[ChunkClaim] = []
         self.spent: list[DueWork] = []
@@ -67,14 +70,14 @@ class Walk:
             *[self.claim_document, self.claim_assembly, self.claim_chunk, self.claim_chunk],
             *[self.split, self.finish, self.publish, self.end_document, self.end_chunk],
             *[self.expire, self.expire, self.send, self.take_spent, self.end_spent],
-            *[self.cancel, self.retry, self.delete],
+            *[self.cancel, self.retry, self.retry_batch, self.delete],
         ])
         self.next = None
         try:
             with self.transaction() as session:
                 is_open = Document.state.in_(OPEN_DOCUMENT_STATES)
                 if len(session.scalars(select(Document.id).where(is_open)).all()) < OPEN_DOCUMENTS:
-                    add_document(session)
+                    add_document(session, batch_id=self.random.choice([self.batch_id, None]))
                 act(session)
         except (StaleStateError, RowNotFoundError, NoResultFound):
             pass
@@ -165,6 +168,10 @@ class Walk:
         else:
             excused = self.random.random() < 0.5
             chunks.put_back(session, claim, delay_s=0, is_excused=excused)
+
+    def retry_batch(self, session: Session) -> None:
+        batch_retrying.request(session, self.batch_id, tenant=TENANT, cancelled_too=True)
+        batch_retrying.retry_some(session, self.batch_id, limit=3)
 
     def expire(self, session: Session) -> None:
         """Let time pass: everything that waits is due, and every lease over."""

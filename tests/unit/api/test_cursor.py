@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cursor import CursorError, decode_id, decode_index, encode_id, encode_index
+from api.cursor import INDEX_PATTERN, CursorError, decode_id, decode_index, encode_id, encode_index
 
 
 @given(st.uuids())
@@ -26,7 +26,7 @@ def test_any_text_is_a_cursor_of_ids_or_refused(text: str) -> None:
     assert isinstance(decoded, UUID)
 
 
-@given(st.text() | st.integers().map(encode_index))
+@given(st.text() | st.from_regex(INDEX_PATTERN, fullmatch=True))
 def test_any_text_is_a_cursor_of_indexes_or_refused(text: str) -> None:
     try:
         decoded = decode_index(text)

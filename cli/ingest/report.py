@@ -1,0 +1,122 @@
+"""The report of a run: every file once, in CSV for people and in NDJSON for programs."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from api.csv_rows import harmless
+from cli.console import as_text
+from cli.errors import CommandError
+from cli.ingest import journal as states
+from cli.ingest.journal import Journal, Outcome
+
+COLUMNS: Final = (
+    "path",
+    "state",
+    "document_id",
+    "error_code",
+    "message",
+    "external_id",
+    "pages",
+    "seconds",
+    "size_bytes",
+    "sha256",
+    "path_bytes",
+)
+# What a file is whose document somebody has deleted meanwhile.
+_DELETED: Final = "deleted"
+# Of the files that were sent.
+_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
+_NOT_SENT: Final = frozenset({states.REFUSED, states.FAILED, states.PENDING})
+
+
+@dataclass(slots=True)
+class Written:
+    """A report that was written; ``by_state`` counts its files."""
+
+    csv: Path
+    ndjson: Path
+    by_state: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def files(self) -> int:
+        return self.by_state.total()
+
+    @property
+    def failures(self) -> int:
+        """Files that were not sent though they should have been, or whose documents failed."""
+        return sum(self.by_state[state] for state in _NOT_SENT | _FAILED_DOCUMENTS)
+
+
+def write_report(journal: Journal, stem: Path) -> Written:
+    """Write both files, each whole or not at all.
+
+    Args:
+        journal: knows what became of the files, and has learned of their documents.
+        stem: the files are called so, with an ending of their own.
+
+    Raises:
+        CommandError: they cannot be written.
+    """
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "ndjson")]
+    written = Written(csv=paths[0], ndjson=paths[1])
+    partial = [path.with_name(f".{path.name}.partial") for path in paths]
+    try:
+        with ExitStack() as stack:
+            as_csv, as_lines = (
+                stack.enter_context(path.open("w", encoding="utf-8", newline=""))
+                for path in partial
+            )
+            writer = csv.writer(as_csv)
+            writer.writerow(COLUMNS)
+            for record in records(journal):
+                written.by_state[str(record["state"])] += 1
+                writer.writerow([
+                    harmless(cell) if isinstance(cell, str) else cell for cell in record.values()
+                ])
+                as_lines.write(json.dumps(record) + "\n")
+        for source, target in zip(partial, paths, strict=True):
+            source.replace(target)
+    except OSError as error:
+        raise CommandError(
+            f"the report cannot be written to {stem}: {error.strerror}",
+            "Name another place with --report; run again, and nothing is sent twice.",
+        ) from error
+    return written
+
+
+def records(journal: Journal) -> Iterator[dict[str, object]]:
+    """Yield what is reported of each file, by column."""
+    for outcome in journal.outcomes():
+        yield dict(zip(COLUMNS, _values(outcome), strict=True))
+
+
+def _values(outcome: Outcome) -> tuple[object, ...]:
+    path = outcome.path.replace(b"\0", b" ").decode("utf-8", "surrogateescape")
+    text = as_text(path)
+    state, pages, code, seconds = outcome.state, None, outcome.code, None
+    if state == states.REJECTED:
+        state = states.REFUSED
+    elif state == states.SENT and outcome.document is None:
+        state = _DELETED
+    elif state == states.SENT and outcome.document is not None:
+        state, pages, code, seconds = outcome.document
+    return (
+        text,
+        state,
+        outcome.document_id if outcome.state in {states.SENT, states.DUPLICATE} else None,
+        code,
+        outcome.message,
+        outcome.external_id,
+        pages,
+        seconds,
+        outcome.size_bytes,
+        outcome.sha256,
+        # Two names that differ in bytes that are no UTF-8 look the same.
+        outcome.path.hex() if text != path else None,
+    )
