@@ -20,6 +20,7 @@ from api.accept_document import (
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
+from api.source_reference import is_reference, receive_reference
 from api.source_upload import SourceUpload
 from api.upload_admission import require_admission, require_room, stated_lane
 from api.upload_form import receive_form, timely
@@ -92,7 +93,8 @@ _UPLOAD_BODY: dict[str, Any] = {
                     },
                 },
                 "encoding": {"options": {"contentType": "application/json"}},
-            }
+            },
+            "application/json": {"schema": {"$ref": "#/components/schemas/SourceReference"}},
         },
     }
 }
@@ -119,6 +121,7 @@ _ACCEPTED_HEADERS = {
         **declared(
             "malformed_body",
             "unauthenticated",
+            "source_not_allowed",
             "request_timeout",
             "batch_closed",
             "file_too_large",
@@ -128,6 +131,8 @@ _ACCEPTED_HEADERS = {
             "invalid_request",
             "idempotency_mismatch",
             "unknown_batch",
+            "source_not_found",
+            "source_refused",
             "quota_exceeded",
             "too_many_uploads",
             "system_full",
@@ -142,14 +147,18 @@ async def submit_document(
     services: ServicesOfProcess,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Send a document to be read.
+    """Send a document to be read, or name an object that is one.
 
-    The file is stored as it arrives. The answer comes when it is safe; the pages are read
+    A file is stored as it arrives. An object is looked at now and read later: as it is now, or
+    not at all. The answer comes when it is safe; the pages are read
     afterwards. A full system, and a key whose quota is used up, are told before the file is taken.
     """
     await anyio.to_thread.run_sync(require_admission, idempotency_key, ledger, services.admission)
-    with services.upload_slot(ledger.tenant):
-        acceptance = await _receive(request, ledger, services, idempotency_key)
+    if is_reference(request):
+        acceptance = await receive_reference(request, ledger, services, idempotency_key)
+    else:
+        with services.upload_slot(ledger.tenant):
+            acceptance = await _receive(request, ledger, services, idempotency_key)
     view = document_view(acceptance.entry)
     headers = {"Location": view.links.self, "Retry-After": str(RETRY_AFTER_S)}
     if acceptance.is_replayed:

@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 import workers.settings
+from api.place_settings import AllowedSources
 from workers.settings import WorkerSettings, read_settings
 
 # Names that other programs of the project read.
@@ -24,6 +25,11 @@ class ApiSettings(WorkerSettings):
     )
     api_max_upload_bytes: int = Field(
         default=2 * 2**30, ge=1, description="largest upload; at most `PAGEFLEET_MAX_FILE_BYTES`"
+    )
+    api_sources: AllowedSources = Field(
+        default=(),
+        description="whence documents may come by `source`: a JSON list of `bucket`, `prefix` and "
+        "`tenants` (docs/api.md); none: from nowhere",
     )
     api_key_cache_s: float = Field(
         default=10,
