@@ -13,6 +13,7 @@ from api import (
     capacity_routes,
     document_action_routes,
     document_routes,
+    event_routes,
     health_routes,
     openapi,
     problems,
@@ -77,6 +78,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         result_routes,
         batch_routes,
         capacity_routes,
+        event_routes,
         health_routes,
     ):
         app.include_router(routes.router)

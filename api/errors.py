@@ -136,6 +136,11 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Idempotency-Key used before",
         "This Idempotency-Key came with another request before; use a new key for a new request.",
     ),
+    "invalid_event": ErrorKind(
+        422,
+        "Unreadable event",
+        "The message has the form of no object store that is known; see docs/s3-events.md.",
+    ),
     "unknown_batch": ErrorKind(
         422, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
     ),

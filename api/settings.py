@@ -6,15 +6,18 @@ from pydantic import Field, model_validator
 
 import workers.settings
 from api.place_settings import AllowedSources
-from workers.settings import WorkerSettings, read_settings
+from api.s3_event_settings import S3EventSettings
+from workers.settings import read_settings
 
 # Names that other programs of the project read.
 FOREIGN_PREFIXES = tuple(
-    prefix for prefix in workers.settings.FOREIGN_PREFIXES if prefix != "PAGEFLEET_API_"
+    prefix
+    for prefix in workers.settings.FOREIGN_PREFIXES
+    if prefix not in {"PAGEFLEET_API_", "PAGEFLEET_S3_EVENTS_"}
 )
 
 
-class ApiSettings(WorkerSettings):
+class ApiSettings(S3EventSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(
