@@ -162,9 +162,10 @@ def _document(
 
 
 def _is_usable(event: ObjectEvent) -> bool:
-    """Say whether a key can be asked for and written down: neither XML nor Postgres has NUL."""
+    """Say whether an object can be asked for and written down: neither XML nor Postgres has NUL."""
+    texts = (event.key, event.version_id or "", event.sequencer or "")
     try:
-        length = len(event.key.encode())
+        key, *_ = [each.encode() for each in texts]
     except UnicodeEncodeError:
         return False
-    return length <= MAX_KEY_BYTES and "\0" not in event.key + event.bucket
+    return len(key) <= MAX_KEY_BYTES and not any("\0" in each for each in texts)

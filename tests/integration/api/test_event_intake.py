@@ -201,6 +201,17 @@ def test_a_key_that_cannot_be_written_down_is_dropped(intake: Intake, key: str) 
     assert intake.tell(key) is Outcome.UNUSABLE
 
 
+@pytest.mark.parametrize(
+    "said", [{"version_id": "\ud800"}, {"sequencer": "\ud800"}, {"sequencer": "\0"}]
+)
+def test_an_event_that_cannot_be_written_down_is_dropped(
+    intake: Intake, said: dict[str, Any]
+) -> None:
+    intake.put("in/a.pdf")
+
+    assert intake.tell("in/a.pdf", **said) is Outcome.UNUSABLE
+
+
 def test_a_folder_is_no_document(intake: Intake) -> None:
     intake.put("in/folder/", b"")
 
