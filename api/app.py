@@ -16,8 +16,10 @@ from api import (
     event_routes,
     health_routes,
     openapi,
+    page_routes,
     problems,
     result_routes,
+    viewer_routes,
 )
 from api.answer_deadline import AnswerDeadline
 from api.body_limit import BodyLimit
@@ -75,11 +77,13 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     for routes in (
         document_routes,
         document_action_routes,
+        page_routes,
         result_routes,
         batch_routes,
         capacity_routes,
         event_routes,
         health_routes,
+        viewer_routes,
     ):
         app.include_router(routes.router)
     streamed = frozenset({document_routes.STREAMED})

@@ -116,6 +116,7 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "no_result": ErrorKind(
         409, "No result", "The document ended without a result; its error says why."
     ),
+    "no_image": ErrorKind(409, "No image", "The page cannot be drawn; its error says why."),
     "already_final": ErrorKind(
         409, "Already final", "The document has ended already, so there is nothing to cancel."
     ),

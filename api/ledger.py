@@ -17,6 +17,7 @@ from db import admission, batches, cancelling, deleting, documents, pages, retry
 from db.admission import KeyUse
 from db.batches import BatchCounts
 from db.engine import Transaction
+from db.errors import RowNotFoundError
 from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
@@ -160,6 +161,17 @@ class TenantLedger:
         with self._transaction() as session:
             documents.get(session, document_id, tenant=self.tenant)
             return pages.list_page(session, document_id, after_index=after_index, limit=limit)
+
+    def page(self, document_id: UUID, page_index: int) -> Page:
+        """Return one page, by its 0-based position.
+
+        Raises:
+            RowNotFoundError: the document has none there, or is not split yet.
+        """
+        found = self.pages(document_id, after_index=page_index - 1, limit=1)
+        if not found or found[0].page_index != page_index:
+            raise RowNotFoundError(f"no page {page_index} of document {document_id}")
+        return found[0]
 
     def batch(self, batch_id: UUID) -> tuple[Batch, BatchCounts]:
         with self._transaction() as session:

@@ -1,6 +1,5 @@
 """Results: streamed from storage as they are stored."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -13,16 +12,13 @@ from api.document_routes import IfNoneMatch
 from api.errors import ApiError, sentence
 from api.filenames import content_disposition
 from api.ledger import Ledger, ServicesOfProcess
+from api.object_streams import open_object, parts_of
 from api.problems import declared
-from api.services import Services
 from api.views import is_final
 from db.models import Document
 from db.states import DocumentState
 from storage import keys
-from storage.object_store import ObjectStore
 
-# Small parts: a thousand slow readers must fit into memory.
-PART_BYTES = 256 * 2**10
 _NOT_MODIFIED = 304
 
 router = APIRouter(tags=["results"])
@@ -79,7 +75,7 @@ async def read_result(
     key = result_key
     if format_ == "text":
         key = keys.text_key_of(result_key)
-    size_bytes, parts = await services.in_storage_thread(_open, services.store, key)
+    size_bytes, parts = await services.in_storage_thread(open_object, services.store, key)
     headers |= {
         "Content-Length": str(size_bytes),
         "Content-Disposition": content_disposition(
@@ -87,7 +83,7 @@ async def read_result(
         ),
     }
     return StreamingResponse(
-        _read(parts, services), headers=headers, media_type=_MEDIA_TYPES[format_]
+        parts_of(parts, services), headers=headers, media_type=_MEDIA_TYPES[format_]
     )
 
 
@@ -102,14 +98,3 @@ def _require_result(document: Document) -> str:
         message = document.error_detail or sentence(code)
         raise ApiError("no_result", extra={"document_error": {"code": code, "message": message}})
     return document.result_key
-
-
-def _open(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]]:
-    """Start reading, so that an object that is missing is an error and not half an answer."""
-    size_bytes = store.head(key).size_bytes
-    return size_bytes, store.stream(key, part_bytes=PART_BYTES)
-
-
-async def _read(parts: Iterator[bytes], services: Services) -> AsyncIterator[bytes]:
-    while part := await services.in_storage_thread(next, parts, b""):
-        yield part

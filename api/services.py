@@ -16,7 +16,7 @@ from api.capacity import capacity_of
 from api.errors import ApiError
 from api.readiness import Readiness
 from api.settings import ApiSettings
-from api.spared_dispatch import PlaceForSplit, SendSplit, SparedDispatch, SplitMessages
+from api.spared_dispatch import PlaceForSplit, SendDrawing, SendSplit, SparedDispatch, SplitMessages
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
 from workers import dispatch
@@ -40,6 +40,7 @@ class Doors:
     store: ObjectStore
     send_split: SendSplit
     place_for_split: PlaceForSplit
+    send_drawing: SendDrawing
     probes: Mapping[str, Probe]
 
 
@@ -62,6 +63,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
     messages = SparedDispatch(
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
+        partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
     )
     try:
         yield Doors(
@@ -69,6 +71,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             store=store,
             send_split=messages.send_split,
             place_for_split=messages.place_for_split,
+            send_drawing=messages.send_drawing,
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
@@ -92,6 +95,7 @@ class Services:
         self.transaction = doors.transaction
         self.store = doors.store
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
+        self.send_drawing = doors.send_drawing
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
         self.admission = Admission(
             partial(count_load, doors.transaction),

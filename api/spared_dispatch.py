@@ -21,6 +21,12 @@ class SendSplit(Protocol):
     def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
 
 
+class SendDrawing(Protocol):
+    """Asks for the image of a page; False when there is no room, ``DispatchError`` likewise."""
+
+    def __call__(self, document_id: UUID, page_index: int) -> bool: ...
+
+
 PlaceForSplit = Callable[[], AbstractContextManager[bool]]
 """Takes room in the queue for one document as long as the block lasts; False: there is none."""
 
@@ -43,12 +49,14 @@ class SparedDispatch:
         self,
         send_split: SendSplit,
         place_for_split: PlaceForSplit,
+        send_drawing: SendDrawing,
         *,
         rest_s: float = REST_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send_split = send_split
         self._place_for_split = place_for_split
+        self._send_drawing = send_drawing
         self._rest_s = rest_s
         self._clock = clock
         self._lock = Lock()
@@ -60,13 +68,17 @@ class SparedDispatch:
         Raises:
             DispatchError: the broker does not take it, or did not take another one just now.
         """
-        if self._is_resting():
-            raise DispatchError("the message broker did not answer just now")
-        try:
+        with self._spared():
             self._send_split(document_id, priority=priority)
-        except DispatchError:
-            self._rest()
-            raise
+
+    def send_drawing(self, document_id: UUID, page_index: int) -> bool:
+        """Ask for the image of a page; False: there is no room.
+
+        Raises:
+            DispatchError: as ``send_split``.
+        """
+        with self._spared():
+            return self._send_drawing(document_id, page_index)
 
     @contextmanager
     def place_for_split(self) -> Iterator[bool]:
@@ -79,6 +91,16 @@ class SparedDispatch:
                 except DispatchError:
                     self._rest()
             yield has_place
+
+    @contextmanager
+    def _spared(self) -> Iterator[None]:
+        if self._is_resting():
+            raise DispatchError("the message broker did not answer just now")
+        try:
+            yield
+        except DispatchError:
+            self._rest()
+            raise
 
     def _is_resting(self) -> bool:
         with self._lock:

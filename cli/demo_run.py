@@ -77,6 +77,7 @@ def show_outcomes(outcomes: Sequence[DemoOutcome]) -> None:
 def show_addresses(stack: StackState) -> None:
     """Print where the servers of a running stack are, and what opens them."""
     output().print(
+        f"Viewer  {stack.viewer_url}\n"
         f"API     {stack.api_url}, described at {stack.api_url}/openapi.json\n"
         f"Flower  {stack.flower_url}, user {stack.flower_user}, password {stack.flower_password}\n"
         f'Result  curl -H "Authorization: Bearer {stack.api_key}" ADDRESS\n',

@@ -41,6 +41,16 @@ def text_key_of(key_of_result: str) -> str:
     return f"{key_of_result.removesuffix('.json')}.txt"
 
 
+def page_image_key(document_id: UUID, generation: int, page_index: int) -> str:
+    """Return the key of the image of a page, as it was read in that generation."""
+    return f"{_generation_prefix(document_id, generation)}images/{page_index}.jpg"
+
+
+def page_image_error_key(document_id: UUID, generation: int, page_index: int) -> str:
+    """Return the key of the error code of a page that cannot be drawn."""
+    return f"{_generation_prefix(document_id, generation)}images/{page_index}.error"
+
+
 def _generation_prefix(document_id: UUID, generation: int) -> str:
     if generation < 1:
         raise ValueError(f"generations count from 1, got {generation}")

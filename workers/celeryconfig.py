@@ -18,10 +18,12 @@ QUEUES = (SPLIT_QUEUE, RECOGNIZE_QUEUE, ASSEMBLE_QUEUE)
 SPLIT_TASK = "documents.split"
 RECOGNIZE_TASK = "pages.recognize_chunk"
 ASSEMBLE_TASK = "documents.assemble"
+DRAW_TASK = "pages.draw"
 ROUTES = {
     SPLIT_TASK: SPLIT_QUEUE,
     RECOGNIZE_TASK: RECOGNIZE_QUEUE,
     ASSEMBLE_TASK: ASSEMBLE_QUEUE,
+    DRAW_TASK: SPLIT_QUEUE,  # whose workers open documents, and need no GPU
 }
 
 # Redis has a list for each; a worker takes from the first one that is not empty. 0 is also what

@@ -19,6 +19,7 @@ from workers.broker import DispatchError, check, faults_translated
 from workers.celeryconfig import (
     ASSEMBLE_QUEUE,
     ASSEMBLE_TASK,
+    DRAW_TASK,
     PRIORITIES,
     RECOGNIZE_TASK,
     SPLIT_QUEUE,
@@ -35,6 +36,7 @@ __all__ = [
     "send_assembly_if_place",
     "send_chord",
     "send_chunk",
+    "send_drawing",
     "send_split",
 ]
 
@@ -130,6 +132,30 @@ def send_assembly_if_place(
     with queue_room.place_for_one(ASSEMBLE_QUEUE, priority=priority, limit=limit) as has_place:
         if has_place:
             send_assembly(document_id, generation, priority=priority)
+
+
+def send_drawing(document_id: UUID, page_index: int, *, limit: int) -> bool:
+    """Ask for the image of a page, unless somebody did so just now.
+
+    Returns:
+        False: the queue is full, and it was not asked for.
+
+    Raises:
+        DispatchError: the broker does not take it.
+    """
+    number = page_number(page_index)
+    with place_for_split(limit=limit) as has_place:
+        if has_place and queue_room.is_first_to_ask(f"draw.{document_id}.{number}"):
+            _send(
+                _signature(
+                    DRAW_TASK,
+                    document_id,
+                    page_index,
+                    argsrepr=f"('doc={document_id}', 'page={number}')",
+                    priority=Priority.INTERACTIVE,
+                )
+            )
+        return has_place
 
 
 def _chunk_signature(chunk: ChunkMessage, priority: Priority) -> Signature[object]:

@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 # The longest that a sender needs between asking and having sent, by far.
 RESERVATION_S = 60
+# Who waits for what he asked for asks again and again; as long as a page takes, at most.
+ASKED_S = 30
 
 # The first write is one that a server without memory refuses: it would let pass what comes later.
 # KEYS: reservations of the queue, what workers hold, then the lists that count.
@@ -124,6 +126,16 @@ def place_for_chord(chunk_count: int, *, limit: int) -> Iterator[bool]:
             log.warning("chord not tried, the broker is not reachable")
             granted = 0
         yield granted == chunk_count
+
+
+def is_first_to_ask(name: str) -> bool:
+    """Say whether nobody else asked for this in the last few seconds, and let it be known.
+
+    Raises:
+        DispatchError: the broker does not answer, or refuses.
+    """
+    with broker.redis_client() as client:
+        return bool(client.set(f"asked.{name}", 1, nx=True, ex=ASKED_S))
 
 
 @contextmanager

@@ -220,7 +220,11 @@ def _already_running(error: FolderLockedError) -> CommandError:
 
 
 def _show(state: StackState, home: Path) -> None:
-    output().print(
+    console = output()
+    # With the key on a terminal alone: a log must not have it.
+    viewer = state.viewer_url if console.is_terminal else f"{state.api_url}/"
+    console.print(
+        f"Viewer   {viewer}\n"
         f"API      {state.api_url}\n"
         f"Flower   {state.flower_url} (user {state.flower_user}; password in stack.json)\n"
         f"Logs     {logs_folder(home)}\n"

@@ -38,6 +38,11 @@ class StackState:
     s3_access_key_id: str
     s3_secret_access_key: str = dataclasses.field(repr=False)
 
+    @property
+    def viewer_url(self) -> str:
+        """The address that opens the viewer with the key; what follows # is sent to no server."""
+        return f"{self.api_url}/#key={self.api_key}"
+
     def environment(self) -> dict[str, str]:
         """Return the settings with which a program of ours uses this stack's servers."""
         return {

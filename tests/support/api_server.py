@@ -40,6 +40,19 @@ class RecordedDispatch:
         self.priorities.append(priority)
 
 
+@dataclass
+class RecordedDrawings:
+    """Takes the wishes for page images, as long as there is room."""
+
+    has_room: bool = True
+    asked: list[tuple[UUID, int]] = field(default_factory=list)
+
+    def __call__(self, document_id: UUID, page_index: int) -> bool:
+        if self.has_room:
+            self.asked.append((document_id, page_index))
+        return self.has_room
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningApi:
     """The API on real servers, and what a test looks at it with."""

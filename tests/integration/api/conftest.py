@@ -13,6 +13,7 @@ from db.engine import Database
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
     RecordedDispatch,
+    RecordedDrawings,
     RunningApi,
     Serve,
     client_of,
@@ -58,6 +59,7 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
             "store": store,
             "place_for_split": lambda: nullcontext(enter_result=True),
             "send_split": dispatch,
+            "send_drawing": RecordedDrawings(),
             "probes": {},
             **replaced,
         }

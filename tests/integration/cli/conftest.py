@@ -13,6 +13,7 @@ from cli.client import ApiClient
 from db.engine import Database
 from tests.support.api_server import (
     RecordedDispatch,
+    RecordedDrawings,
     make_key,
     open_store,
     served_in_thread,
@@ -43,6 +44,7 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
             store=open_store(s3_bucket),
             place_for_split=lambda: nullcontext(enter_result=True),
             send_split=RecordedDispatch(),
+            send_drawing=RecordedDrawings(),
             probes={},
         )
 

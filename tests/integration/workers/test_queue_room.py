@@ -140,3 +140,23 @@ def test_a_broker_that_is_away_has_no_place(
         pass
     with pytest.raises(DispatchError):
         queue_room.waiting()
+
+
+def test_an_image_is_asked_for_once_however_many_wait_for_it() -> None:
+    document_id = new_id()
+
+    answers = [dispatch.send_drawing(document_id, 0, limit=LIMIT) for _ in range(3)]
+    dispatch.send_drawing(document_id, 1, limit=LIMIT)
+
+    assert answers == [True] * 3
+    assert queue_room.waiting()["split"] == 2
+
+
+def test_no_image_is_asked_for_where_there_is_no_room() -> None:
+    document_id = new_id()
+    send_splits(LIMIT)
+
+    assert not dispatch.send_drawing(document_id, 0, limit=LIMIT)
+
+    assert queue_room.waiting()["split"] == LIMIT
+    assert dispatch.send_drawing(document_id, 0, limit=LIMIT + 1)

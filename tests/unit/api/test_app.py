@@ -11,7 +11,7 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch
+from tests.support.api_server import RecordedDispatch, RecordedDrawings
 from tests.support.asgi import ask
 
 KEY = {"Authorization": "Bearer pf_0123_4567"}
@@ -42,6 +42,7 @@ def make_app(
             store=InMemoryObjectStore(),
             place_for_split=nullcontext,
             send_split=RecordedDispatch(),
+            send_drawing=RecordedDrawings(),
             probes=probes or {},
         )
 

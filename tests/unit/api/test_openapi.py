@@ -39,6 +39,8 @@ def test_the_operations_are_named() -> None:
         "cancel_batch",
         "delete_document",
         "retry_document",
+        "read_page",
+        "read_page_image",
         "read_result",
         "list_pages",
         "create_batch",

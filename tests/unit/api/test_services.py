@@ -9,7 +9,7 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch
+from tests.support.api_server import RecordedDispatch, RecordedDrawings
 
 
 def no_database() -> AbstractContextManager[Session]:
@@ -25,7 +25,14 @@ def services_for(max_uploads: int) -> Services:
     )
     return Services(
         settings,
-        Doors(no_database, InMemoryObjectStore(), RecordedDispatch(), nullcontext, {}),
+        Doors(
+            no_database,
+            InMemoryObjectStore(),
+            RecordedDispatch(),
+            nullcontext,
+            RecordedDrawings(),
+            {},
+        ),
     )
 
 

@@ -35,6 +35,18 @@ class Broker:
             raise DispatchError
         yield True
 
+    def send_drawing(self, document_id: UUID, page_index: int) -> bool:  # noqa: ARG002 - the door's
+        self.asked += 1
+        if self.is_away:
+            raise DispatchError
+        return True
+
+
+def spared(broker: Broker, clock: Clock) -> SparedDispatch:
+    return SparedDispatch(
+        broker.send_split, broker.place_for_split, broker.send_drawing, rest_s=5, clock=clock
+    )
+
 
 def send(dispatch: SparedDispatch) -> None:
     dispatch.send_split(new_id(), priority=Priority.BULK)
@@ -47,7 +59,7 @@ def has_place(dispatch: SparedDispatch) -> bool:
 
 def test_a_broker_that_did_not_answer_is_not_asked_again_at_once() -> None:
     broker, clock = Broker(), Clock()
-    dispatch = SparedDispatch(broker.send_split, broker.place_for_split, rest_s=5, clock=clock)
+    dispatch = spared(broker, clock)
     broker.is_away = True
     for _ in range(3):
         with pytest.raises(DispatchError):
@@ -63,7 +75,7 @@ def test_a_broker_that_did_not_answer_is_not_asked_again_at_once() -> None:
 
 def test_a_broker_that_is_away_has_no_place_and_is_not_waited_for_twice() -> None:
     broker, clock = Broker(), Clock()
-    dispatch = SparedDispatch(broker.send_split, broker.place_for_split, rest_s=5, clock=clock)
+    dispatch = spared(broker, clock)
     broker.is_away = True
 
     assert [has_place(dispatch) for _ in range(3)] == [False] * 3
@@ -73,3 +85,19 @@ def test_a_broker_that_is_away_has_no_place_and_is_not_waited_for_twice() -> Non
     clock.now_s += 5
 
     assert has_place(dispatch)
+
+
+def test_a_broker_that_did_not_take_a_split_is_not_asked_for_a_drawing() -> None:
+    broker, clock = Broker(), Clock()
+    dispatch = spared(broker, clock)
+    broker.is_away = True
+    with pytest.raises(DispatchError):
+        send(dispatch)
+    with pytest.raises(DispatchError):
+        dispatch.send_drawing(new_id(), 0)
+    assert broker.asked == 1
+
+    broker.is_away = False
+    clock.now_s += 5
+
+    assert dispatch.send_drawing(new_id(), 0)

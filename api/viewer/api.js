@@ -1,0 +1,92 @@
+// The HTTP API as this page uses it. Whatever comes back is data: nothing of it is ever made into HTML.
+
+const KEY = "pagefleet-key";
+const WAIT_S = 2;
+const MOST_WAITS = 120;
+
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `The server answered ${status}.`);
+    this.status = status;
+    this.code = body.code || "";
+    const cause = body.page_error || body.document_error;
+    if (cause) this.message += ` ${cause.message}`;
+  }
+}
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY),
+  set: (value) => sessionStorage.setItem(KEY, value),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+export const sleep = (seconds, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, seconds * 1000);
+  signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+});
+
+const secondsIn = (header) => Number.parseInt(header, 10) || WAIT_S;
+
+async function ask(path, { method = "GET", signal } = {}) {
+  const answer = await fetch(path, {
+    method, signal, headers: { Authorization: `Bearer ${key.get()}` }, cache: "no-cache",
+  });
+  if (answer.ok) return answer;
+  throw new Problem(answer.status, await answer.json().catch(() => ({})));
+}
+
+export const read = async (path, options) => (await ask(path, options)).json();
+
+export const act = (path, method, signal) => ask(path, { method, signal });
+
+/** Return the image of a page as a Blob; it is drawn when it is first asked for. */
+export async function pageImage(documentId, number, signal) {
+  for (let waits = 0; waits < MOST_WAITS; waits += 1) {
+    const answer = await ask(`/v1/documents/${documentId}/pages/${number}/image`, { signal });
+    if (answer.status === 200) return answer.blob();
+    await sleep(secondsIn(answer.headers.get("Retry-After")), signal);
+  }
+  throw new Problem(504, { detail: "The page was not drawn. Do workers for splitting run?" });
+}
+
+/** Save a result as a file. */
+export async function save(path, filename) {
+  const answer = await ask(path);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = filename;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+const randomName = () => [...crypto.getRandomValues(new Uint8Array(16))]
+  .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function sendOnce(file, name, onProgress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const form = new FormData();
+    form.append("file", file);
+    request.open("POST", "/v1/documents");
+    request.setRequestHeader("Authorization", `Bearer ${key.get()}`);
+    request.setRequestHeader("Idempotency-Key", name);
+    request.responseType = "json";
+    request.upload.onprogress = (event) => onProgress(event.loaded / (event.total || 1));
+    request.onload = () => resolve(request);
+    request.onerror = () => reject(new Problem(0, { detail: "The connection was lost. Send it again." }));
+    request.send(form);
+  });
+}
+
+/** Send a file; waits while the server has no room, and never sends it twice. */
+export async function upload(file, { onProgress, onWait }) {
+  const name = randomName();
+  for (let waits = 0; ; waits += 1) {
+    const request = await sendOnce(file, name, onProgress);
+    if (request.status < 300) return request.response;
+    const problem = new Problem(request.status, request.response || {});
+    if (![429, 503].includes(request.status) || waits === MOST_WAITS) throw problem;
+    onWait(problem.message);
+    await sleep(secondsIn(request.getResponseHeader("Retry-After")));
+  }
+}
