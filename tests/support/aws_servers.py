@@ -49,6 +49,11 @@ class AwsServer:
     name: str
     url: str
 
+    def reset(self) -> None:
+        """Forget all buckets, objects, queues and messages."""
+        path = {"moto": "/moto-api/reset", "ministack": "/_ministack/reset"}[self.name]
+        httpx.post(self.url + path, trust_env=False, timeout=60).raise_for_status()
+
     def client(self, service: str) -> Any:
         return boto3.session.Session().client(
             service,

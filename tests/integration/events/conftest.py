@@ -9,8 +9,14 @@ from tests.support.aws_servers import AwsServer, running_aws_server
 SERVERS = ["moto", "ministack"]
 
 
-@pytest.fixture(params=SERVERS)
-def aws(request: pytest.FixtureRequest) -> Iterator[AwsServer]:
-    """Each server in turn, with nothing in it."""
+@pytest.fixture(scope="session", params=SERVERS)
+def aws_server(request: pytest.FixtureRequest) -> Iterator[AwsServer]:
     with running_aws_server(request.param) as server:
         yield server
+
+
+@pytest.fixture
+def aws(aws_server: AwsServer) -> AwsServer:
+    """Each server in turn, with nothing in it."""
+    aws_server.reset()
+    return aws_server
