@@ -239,7 +239,10 @@ def translate(error: Exception) -> Answer:
             detail = error.detail or kind.detail
             return Answer(error.code, kind, detail, error.fields, error.headers, error.extra)
         case NotAFormError():
-            detail = "Send the document as multipart/form-data with a part named 'file'."
+            detail = (
+                "Send the document as multipart/form-data with a part named 'file', or name an "
+                "object as JSON with 'source'."
+            )
             return Answer("unsupported_media_type", ERRORS["unsupported_media_type"], detail)
         case CursorError():
             problem = FieldProblem("cursor", "is not a cursor that this API returned")
