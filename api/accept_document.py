@@ -1,5 +1,6 @@
 """Accept a document: its bytes first, then its row, then the message about it if it has room."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from uuid import UUID
@@ -23,6 +24,7 @@ from api.upload_form import UploadFields, require_open, resolve_options
 from db.errors import DatabaseError, DuplicateRowError, OutcomeUnknownError, RowNotFoundError
 from db.models import Document
 from db.states import Priority
+from storage import source_object
 from storage.errors import StorageError
 from storage.object_store import ObjectStore
 from workers.dispatch import DispatchError
@@ -89,20 +91,66 @@ def accept_document(
         OutcomeUnknownError: the database went away in the COMMIT, which leaves open whether the
             row stands; the object stays.
     """
-    options = _options(submission.fields, ledger)
+    options = options_of(submission.fields, ledger)
     require_room(submission.fields.lane, submission.idempotency_key, ledger, admission)
     # The bytes are all there by now, and only the last part is not in storage: what is slow about
     # an upload lies behind it, and an hour is far more than the rest can take.
     ledger.begin_upload(submission.document_id, expires_s=UPLOAD_EXPIRES_S)
     source = upload.finish()
     document = _document(submission, source, options, ledger=ledger, page_limits=page_limits)
+    return add_row(
+        document,
+        ledger=ledger,
+        messages=messages,
+        admission=admission,
+        dispatch_after_s=dispatch_after_s,
+        is_uploaded=True,
+        discard=lambda: _delete(store, source.key),
+    )
+
+
+def add_row(
+    document: Document,
+    *,
+    ledger: TenantLedger,
+    messages: SplitMessages,
+    admission: Admission,
+    dispatch_after_s: float,
+    is_uploaded: bool,
+    discard: Callable[[], None],
+) -> Acceptance:
+    """Insert a document, and say that it waits if it is its turn.
+
+    Args:
+        document: that is not in the database yet.
+        ledger: of whoever sends it.
+        messages: to the workers.
+        admission: counts it as open.
+        dispatch_after_s: after which the sweep sends what was sent here.
+        is_uploaded: whether its upload was begun in the ledger.
+        discard: removes its bytes; called where it is certain that the row does not stand.
+
+    Raises:
+        ApiError: the Idempotency-Key was used for another request, the batch is closed, the quota
+            used up, or the upload took too long.
+        DatabaseError: the row cannot be written.
+        DuplicateRowError: another unique rule is broken; a mistake of ours.
+        OutcomeUnknownError: the row may stand or not.
+    """
     # Taken before the row is written, which says whether the sweep has to look at it at once.
     with _place(document, messages) as is_sent:
         try:
-            ledger.add_document(document, dispatch_after_s=dispatch_after_s if is_sent else 0)
-        except DuplicateRowError as error:
-            _delete(store, source.key)
-            return _replay(document, ledger, error)
+            ledger.add_document(
+                document,
+                dispatch_after_s=dispatch_after_s if is_sent else 0,
+                is_uploaded=is_uploaded,
+            )
+        except DuplicateRowError:
+            discard()
+            earlier = replay(document, ledger)
+            if earlier is None:
+                raise
+            return earlier
         except OutcomeUnknownError:
             # The bytes stay in any case: deleting them could lose an accepted document.
             entry = _find(document.id, ledger)
@@ -110,19 +158,19 @@ def accept_document(
                 raise
             document = entry.document
         except DatabaseError:
-            _delete(store, source.key)
+            discard()
             raise
         except UploadExpiredError as error:
-            _delete(store, source.key)
+            discard()
             raise ApiError("busy") from error
         except BatchClosedError as error:
-            _delete(store, source.key)
+            discard()
             raise ApiError("batch_closed") from error
         except QuotaUsedUpError as error:
-            _delete(store, source.key)
+            discard()
             raise admission.refusal_of(error.use) from error
         admission.note_accepted(document)
-        log.info("document accepted", document_id=str(document.id), size_bytes=source.size_bytes)
+        log.info("document accepted", document_id=str(document.id), size_bytes=document.size_bytes)
         if is_sent:
             _send(document, messages)
     return Acceptance(DocumentEntry(document, page_counts=None), is_replayed=False)
@@ -141,7 +189,12 @@ def _send(document: Document, messages: SplitMessages) -> None:
         log.warning("document left to the sweep", document_id=str(document.id))
 
 
-def _options(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
+def options_of(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
+    """Return the options that apply to a document: its own above those of its batch.
+
+    Raises:
+        ApiError: the batch is unknown or closed.
+    """
     if fields.batch_id is None:
         return resolve_options({}, fields.options)
     try:
@@ -186,8 +239,8 @@ def _document(
     )
 
 
-def _replay(document: Document, ledger: TenantLedger, error: DuplicateRowError) -> Acceptance:
-    """Return the document that has the key already, if it was made by the same request.
+def replay(document: Document, ledger: TenantLedger) -> Acceptance | None:
+    """Return the document that has the Idempotency-Key already, if any.
 
     Raises:
         ApiError: it was made by another request.
@@ -195,15 +248,19 @@ def _replay(document: Document, ledger: TenantLedger, error: DuplicateRowError) 
     key = document.idempotency_key
     earlier = None if key is None else ledger.document_of_key(key)
     if earlier is None:
-        raise error  # another unique rule: a mistake of ours
+        return None
     if _request_of(earlier.document) != _request_of(document):
-        raise ApiError("idempotency_mismatch") from error
+        raise ApiError("idempotency_mismatch")
     return Acceptance(earlier, is_replayed=True)
 
 
 def _request_of(document: Document) -> tuple[object, ...]:
+    source = document.source
     return (
-        document.sha256,
+        # An object is told by its name: its bytes are not known yet, or not any more.
+        (source["bucket"], source["key"], source["requested_version_id"])
+        if source["kind"] == source_object.KIND
+        else document.sha256,
         document.options_hash,
         document.filename,
         document.batch_id,

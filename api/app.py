@@ -21,6 +21,7 @@ from api import (
     problems,
     report_routes,
     result_routes,
+    s3_event_routes,
     viewer_routes,
     webhook_routes,
 )
@@ -98,6 +99,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         report_routes,
         webhook_routes,
         capacity_routes,
+        s3_event_routes,
         health_routes,
         viewer_routes,
     ):

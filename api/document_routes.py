@@ -21,6 +21,7 @@ from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
 from api.services import Services
+from api.source_reference import is_reference, receive_reference
 from api.source_upload import SourceUpload
 from api.upload_admission import require_admission, require_room, stated_lane
 from api.upload_form import receive_form, timely
@@ -127,7 +128,8 @@ _UPLOAD_BODY: dict[str, Any] = {
                     "options": {"contentType": "application/json"},
                     "metadata": {"contentType": "application/json"},
                 },
-            }
+            },
+            "application/json": {"schema": {"$ref": "#/components/schemas/SourceReference"}},
         },
     }
 }
@@ -168,6 +170,7 @@ _WAITED: dict[str, Any] = {
         **declared(
             "malformed_body",
             "unauthenticated",
+            "source_not_allowed",
             "request_timeout",
             "batch_closed",
             "file_too_large",
@@ -177,6 +180,8 @@ _WAITED: dict[str, Any] = {
             "invalid_request",
             "idempotency_mismatch",
             "unknown_batch",
+            "source_not_found",
+            "source_refused",
             "quota_exceeded",
             "too_many_uploads",
             "system_full",
@@ -192,15 +197,19 @@ async def submit_document(
     idempotency_key: IdempotencyKey = None,
     preferences: Prefer = None,
 ) -> Response:
-    """Send a document to be read.
+    """Send a document to be read, or name an object that is one.
 
-    The file is stored as it arrives. The answer comes when it is safe; the pages are read
-    afterwards, and waited for where `Prefer: wait` says so. A full system, and a key whose quota is
-    used up, are told before the file is taken.
+    A file is stored as it arrives. An object is looked at now and read later: as it is now, or not
+    at all. The answer comes when it is safe; the pages are read afterwards, and waited for where
+    `Prefer: wait` says so. A full system, and a key whose quota is used up, are told before the
+    file is taken.
     """
     await anyio.to_thread.run_sync(require_admission, idempotency_key, ledger, services.admission)
-    with services.upload_slot(ledger.tenant):
-        acceptance = await _receive(request, ledger, services, idempotency_key)
+    if is_reference(request):
+        acceptance = await receive_reference(request, ledger, services, idempotency_key)
+    else:
+        with services.upload_slot(ledger.tenant):
+            acceptance = await _receive(request, ledger, services, idempotency_key)
     entry = acceptance.entry
     headers = {"Location": f"/v1/documents/{entry.document.id}"}
     if acceptance.is_replayed:

@@ -12,7 +12,12 @@ from starlette.requests import ClientDisconnect
 from api.cursor import CursorError
 from api.multipart import MalformedFormError, NotAFormError
 from db.errors import DatabaseError, DatabaseUnavailableError, RowNotFoundError
-from storage.errors import StorageError, StorageUnavailableError
+from storage.errors import (
+    SourceNotFoundError,
+    SourceRefusedError,
+    StorageError,
+    StorageUnavailableError,
+)
 from workers.failures import ERROR_CODES
 from workers.ocr.errors import DocumentError
 
@@ -90,6 +95,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "unauthenticated": ErrorKind(
         401, "No valid API key", "Send a valid key as 'Authorization: Bearer pf_…'."
     ),
+    "source_not_allowed": ErrorKind(
+        403,
+        "Source not allowed",
+        "Documents of this key may not come from there. Ask the operator to add bucket and prefix "
+        "to PAGEFLEET_API_SOURCES.",
+    ),
     "not_found": ErrorKind(404, "Not found", "There is nothing at this address for this key."),
     "method_not_allowed": ErrorKind(
         405, "Method not allowed", "The address takes the methods that the Allow header names."
@@ -138,6 +149,11 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Idempotency-Key used before",
         "This Idempotency-Key came with another request before; use a new key for a new request.",
     ),
+    "invalid_event": ErrorKind(
+        422,
+        "Unreadable event",
+        "The message has the form of no object store that is known; see docs/s3-events.md.",
+    ),
     "unknown_batch": ErrorKind(
         404, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
     ),
@@ -183,6 +199,9 @@ _TITLES = {
     "model_missing": "Model missing",
     "storage_unavailable": "Storage unavailable",
     "database_unavailable": "Database unavailable",
+    "source_not_found": "Source not found",
+    "source_refused": "Source refused",
+    "source_changed": "Source changed",
     "worker_lost": "Worker lost",
     "cancelled": "Cancelled",
     "quota_exceeded": "Quota exceeded",
@@ -202,6 +221,8 @@ ERRORS: Mapping[str, ErrorKind] = {
 # First match wins, so subclasses stand before their bases. DocumentError brings its own code.
 _TRANSLATIONS: Sequence[tuple[type[Exception], str]] = (
     (StorageUnavailableError, "storage_unavailable"),
+    (SourceNotFoundError, "source_not_found"),
+    (SourceRefusedError, "source_refused"),
     (DatabaseUnavailableError, "database_unavailable"),
     (RowNotFoundError, "not_found"),
     (MalformedFormError, "malformed_body"),
@@ -236,7 +257,10 @@ def translate(error: Exception) -> Answer:
             detail = error.detail or kind.detail
             return Answer(error.code, kind, detail, error.fields, error.headers, error.extra)
         case NotAFormError():
-            detail = "Send the document as multipart/form-data with a part named 'file'."
+            detail = (
+                "Send the document as multipart/form-data with a part named 'file', or name an "
+                "object as JSON with 'source'."
+            )
             return Answer("unsupported_media_type", ERRORS["unsupported_media_type"], detail)
         case CursorError():
             problem = FieldProblem("cursor", "is not a cursor that this API returned")

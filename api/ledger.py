@@ -132,8 +132,10 @@ class TenantLedger:
         with self._transaction() as session:
             uploads.begin(session, document_id, expires_s=expires_s)
 
-    def add_document(self, document: Document, *, dispatch_after_s: float) -> None:
-        """Insert a queued document whose upload was begun, and count it to its key.
+    def add_document(
+        self, document: Document, *, dispatch_after_s: float, is_uploaded: bool = True
+    ) -> None:
+        """Insert a queued document whose upload, if it has one, was begun; count it to its key.
 
         Raises:
             ValueError: it is another tenant's.
@@ -150,7 +152,7 @@ class TenantLedger:
             batch_id = document.batch_id
             if batch_id is not None and not batches.takes_documents(session, batch_id):
                 raise BatchClosedError
-            if not uploads.end(session, document.id):
+            if is_uploaded and not uploads.end(session, document.id):
                 raise UploadExpiredError
             documents.insert(session, document, dispatch_after_s=dispatch_after_s)
             use_before = admission.charge(session, document)

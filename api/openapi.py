@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.problems import Problem
+from api.source_reference import SourceReference
 from workers.ocr.options import OcrOptions
 
 FROZEN = Path(__file__).parent.parent / "docs" / "openapi.json"
@@ -23,7 +24,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
-    for model in (Problem, OcrOptions):
+    for model in (Problem, OcrOptions, SourceReference):
         described = model.model_json_schema(ref_template=_TEMPLATE)
         schemas.update(described.pop("$defs", {}))
         schemas[model.__name__] = described

@@ -5,15 +5,19 @@ from typing import Self
 from pydantic import Field, model_validator
 
 import workers.settings
-from workers.settings import WebhookTargetSettings, WorkerSettings, read_settings
+from api.place_settings import AllowedSources
+from api.s3_event_settings import S3EventSettings
+from workers.settings import WebhookTargetSettings, read_settings
 
 # Names that other programs of the project read.
 FOREIGN_PREFIXES = tuple(
-    prefix for prefix in workers.settings.FOREIGN_PREFIXES if prefix != "PAGEFLEET_API_"
+    prefix
+    for prefix in workers.settings.FOREIGN_PREFIXES
+    if prefix not in {"PAGEFLEET_API_", "PAGEFLEET_S3_EVENTS_"}
 )
 
 
-class ApiSettings(WorkerSettings, WebhookTargetSettings):
+class ApiSettings(S3EventSettings, WebhookTargetSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(
@@ -24,6 +28,11 @@ class ApiSettings(WorkerSettings, WebhookTargetSettings):
     )
     api_max_upload_bytes: int = Field(
         default=2 * 2**30, ge=1, description="largest upload; at most `PAGEFLEET_MAX_FILE_BYTES`"
+    )
+    api_sources: AllowedSources = Field(
+        default=(),
+        description="whence documents may come by `source`: a JSON list of `bucket`, `prefix` and "
+        "`tenants` (docs/api.md); none: from nowhere",
     )
     api_key_cache_s: float = Field(
         default=10,

@@ -219,7 +219,7 @@ def parse_fields(sent: Mapping[str, str]) -> UploadFields:
     try:
         fields = UploadFields.model_validate(given)
     except ValidationError as error:
-        raise InvalidFieldsError(*_problems_of(error)) from error
+        raise InvalidFieldsError(*problems_of(error)) from error
     resolve_options({}, fields.options)
     return fields
 
@@ -246,7 +246,7 @@ def resolve_options(inherited: Mapping[str, Any], given: Mapping[str, Any]) -> O
     try:
         return OcrOptions.model_validate({**inherited, **given})
     except ValidationError as error:
-        raise InvalidFieldsError(*_problems_of(error, within="options")) from error
+        raise InvalidFieldsError(*problems_of(error, within="options")) from error
 
 
 def require_open(batch: Batch) -> None:
@@ -259,7 +259,7 @@ def require_open(batch: Batch) -> None:
         raise ApiError("batch_closed")
 
 
-def _problems_of(error: ValidationError, *, within: str = "") -> list[FieldProblem]:
+def problems_of(error: ValidationError, *, within: str = "") -> list[FieldProblem]:
     """Return what a validation found, without the values that it found wrong."""
     return [
         FieldProblem(".".join(filter(None, [within, *map(str, each["loc"])])), each["msg"])

@@ -61,10 +61,16 @@ class DocumentView(BaseModel):
     state: DocumentState = Field(
         description="`succeeded`, `partly_succeeded`, `failed` and `cancelled` are final."
     )
-    filename: str = Field(description="The name of the uploaded file, without unsafe characters.")
-    media_type: str = Field(description="Told from the content of the file.")
+    filename: str = Field(description="The name of the file, without unsafe characters.")
+    media_type: str = Field(
+        description="Told from the content of the file; `application/octet-stream` until an "
+        "object of a bucket has been read."
+    )
     size_bytes: int
-    sha256: str = Field(description="Of the uploaded file, in lower-case hexadecimal.")
+    sha256: str | None = Field(
+        description="Of the file, in lower-case hexadecimal; null until an object of a bucket has "
+        "been read."
+    )
     priority: Priority
     external_id: str | None = Field(description="The sender's own id, as it was sent.")
     metadata: dict[str, Any] | None = Field(description="The sender's own, as it was sent.")
@@ -175,7 +181,7 @@ def document_view(entry: DocumentEntry) -> DocumentView:
         filename=document.filename,
         media_type=document.media_type,
         size_bytes=document.size_bytes,
-        sha256=document.sha256,
+        sha256=document.sha256 or None,
         # Checked by the database; a plain string as far as types go.
         priority=document.priority,  # type: ignore[arg-type]
         external_id=document.external_id,

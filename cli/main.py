@@ -27,6 +27,7 @@ from cli.keys import app as keys
 from cli.models import app as models
 from cli.ocr import ocr
 from cli.reconcile import reconcile
+from cli.s3_events import s3_events
 from cli.stack.commands import down, up
 from cli.status import status
 from cli.webhooks import webhooks
@@ -101,7 +102,7 @@ _COMMANDS = (
     *(ocr, doctor, samples),
     *(demo, up, down, ingest, status),
     *(report, export, cancel, retry, delete),
-    *(migrate, api, worker, reconcile, webhooks, alive, flower),
+    *(migrate, api, worker, reconcile, webhooks, s3_events, alive, flower),
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -1,9 +1,12 @@
 """``pagefleet reconcile``: the sweep that sends what is due."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import structlog
+import typer
+
+from cli.find_lost import find_lost
 
 if TYPE_CHECKING:
     from workers.settings import WorkerSettings
@@ -16,7 +19,17 @@ HEARTBEAT_NAME = "reconcile"
 _END_LIMIT_S = 20
 
 
-def reconcile() -> None:
+def reconcile(
+    *,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="s3://BUCKET/PREFIX",
+            help="Instead of all below: list what lies there, make documents of objects that no"
+            " event told of, and end.",
+        ),
+    ] = None,
+) -> None:
     """Send work from the database to the workers, round after round, until stopped.
 
     Each round fills the queues up to PAGEFLEET_DISPATCH_QUEUE_LIMIT messages: interactive
@@ -26,6 +39,10 @@ def reconcile() -> None:
 
     Several may run at a time; each looks at rows that no other holds.
     """
+    if prefix is not None:
+        find_lost(prefix)
+        return
+
     import threading
 
     from cli.settings import load_settings

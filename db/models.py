@@ -445,3 +445,22 @@ class Upload(Model):
 
     document_id: Mapped[UUID] = mapped_column(primary_key=True)
     expires_at: Mapped[datetime]
+
+
+class S3Event(Model):
+    """An object of a watched place that became a document, so that it does so once.
+
+    It stays when the document is deleted: the object may well be there, and must not come again.
+    ``version_id`` is empty where the bucket keeps no versions.
+    """
+
+    __tablename__ = "s3_events"
+
+    bucket: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    version_id: Mapped[str] = mapped_column(primary_key=True)
+    etag: Mapped[str] = mapped_column(primary_key=True)
+    document_id: Mapped[UUID]
+    # Of the event that brought it; NULL where the sender has none, and for what was found listed.
+    sequencer: Mapped[str | None] = mapped_column(default=None)
+    received_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)

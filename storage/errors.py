@@ -13,5 +13,17 @@ class ObjectNotFoundError(StorageError):
     """No object has this key."""
 
 
+class ObjectChangedError(StorageError):
+    """The object is no longer the one that was asked for: its etag or its length differs."""
+
+
+class SourceNotFoundError(StorageError):
+    """A user named an object, or a version of it, that is not there."""
+
+
+class SourceRefusedError(StorageError):
+    """The store does not hand out an object that a user named."""
+
+
 class ObjectCorruptError(StorageError):
     """The bytes that came are not the bytes that were put: a checksum or a length differs."""

@@ -2,12 +2,12 @@
 
 from uuid import UUID
 
-_ROOT = "documents/"
+ROOT = "documents/"
 
 
 def document_prefix(document_id: UUID) -> str:
     """Return the prefix under which all objects of a document lie."""
-    return f"{_ROOT}{document_id}/"
+    return f"{ROOT}{document_id}/"
 
 
 def source_key(document_id: UUID) -> str:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from storage.errors import ObjectNotFoundError
+from storage.errors import ObjectChangedError, ObjectNotFoundError
 from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
 
 
@@ -14,6 +14,7 @@ class InMemoryObjectStore:
 
     def __init__(self) -> None:
         self._objects: dict[str, bytes] = {}
+        self._others: dict[str, InMemoryObjectStore] = {}
         self._lock = threading.Lock()
 
     def put(self, key: str, body: bytes, *, media_type: str) -> None:
@@ -38,11 +39,22 @@ class InMemoryObjectStore:
         check_range(start, stop)
         return self.get(key)[start:stop]
 
-    def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
+    def stream(
+        self,
+        key: str,
+        *,
+        part_bytes: int = PART_BYTES,
+        version_id: str | None = None,
+        etag: str | None = None,
+    ) -> Iterator[bytes]:
+        _require_no_version(key, version_id)
         body = self.get(key)
+        if etag is not None and _describe(key, body).etag != etag:
+            raise ObjectChangedError(key)
         return (body[start : start + part_bytes] for start in range(0, len(body), part_bytes))
 
-    def head(self, key: str) -> StoredObject:
+    def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
+        _require_no_version(key, version_id)
         return _describe(key, self.get(key))
 
     def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
@@ -65,6 +77,9 @@ class InMemoryObjectStore:
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
         return f"memory://{key}?method=PUT&type={media_type}&expires={expires_s}"
 
+    def other_bucket(self, name: str) -> "InMemoryObjectStore":
+        return self._others.setdefault(name, InMemoryObjectStore())
+
     def check(self) -> None:
         return
 
@@ -75,6 +90,11 @@ class _Buffer:
 
     def write(self, part: bytes) -> None:
         self.content += part
+
+
+def _require_no_version(key: str, version_id: str | None) -> None:
+    if version_id is not None:
+        raise ObjectNotFoundError(f"{key} has no versions here")
 
 
 def _describe(key: str, body: bytes) -> StoredObject:

@@ -10,11 +10,15 @@ PART_BYTES = 8 * 2**20  # S3 takes parts from 5 MiB; 8 is what boto3 itself uses
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One object as a listing or a HEAD describes it; ``etag`` is without quotes."""
+    """One object as a listing or a HEAD describes it; ``etag`` is without quotes.
+
+    ``version_id`` is None in a listing, and where the bucket keeps no versions.
+    """
 
     key: str
     size_bytes: int
     etag: str
+    version_id: str | None = None
 
 
 class ObjectWriter(Protocol):
@@ -43,11 +47,28 @@ class ObjectStore(Protocol):
             ValueError: ``start`` is negative, or ``stop`` lies before it.
         """
 
-    def stream(self, key: str, *, part_bytes: int = PART_BYTES) -> Iterator[bytes]:
-        """Yield an object part by part; a missing object raises before the first part."""
+    def stream(
+        self,
+        key: str,
+        *,
+        part_bytes: int = PART_BYTES,
+        version_id: str | None = None,
+        etag: str | None = None,
+    ) -> Iterator[bytes]:
+        """Yield an object part by part; a missing object raises before the first part.
 
-    def head(self, key: str) -> StoredObject:
-        """Describe one object."""
+        Args:
+            key: of the object.
+            part_bytes: of each part but the last.
+            version_id: of a bucket that keeps versions; None: the latest.
+            etag: which it must have; None: any.
+
+        Raises:
+            ObjectChangedError: it has another etag; raised before the first part.
+        """
+
+    def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
+        """Describe one object, or one version of it."""
 
     def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
         """Yield the objects under ``prefix`` in key order, those after key ``after`` only."""
@@ -63,6 +84,9 @@ class ObjectStore(Protocol):
 
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
         """Return an address at which anybody can PUT the object for ``expires_s`` seconds."""
+
+    def other_bucket(self, name: str) -> "ObjectStore":
+        """Return another bucket of the same service, for the same account."""
 
     def check(self) -> None:
         """Ask the store whether the bucket is there and may be used."""

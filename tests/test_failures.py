@@ -11,7 +11,12 @@ import db.errors
 import storage.errors
 import workers.ocr.errors
 from db.errors import DatabaseUnavailableError, StaleStateError
-from storage.errors import StorageUnavailableError
+from storage.errors import (
+    ObjectChangedError,
+    SourceNotFoundError,
+    SourceRefusedError,
+    StorageUnavailableError,
+)
 from workers.dispatch import DispatchError
 from workers.failures import (
     CATEGORIES,
@@ -48,6 +53,9 @@ CODES_OF_THE_CONTRACT = {
     "model_missing",
     "storage_unavailable",
     "database_unavailable",
+    "source_not_found",
+    "source_refused",
+    "source_changed",
     "worker_lost",
     "cancelled",
     "quota_exceeded",
@@ -121,6 +129,9 @@ def test_no_class_is_hidden_behind_its_base() -> None:
         (MemoryError(), Category.CAPACITY, "internal"),
         (StaleStateError("x"), Category.SUPERSEDED, "internal"),
         (ModelFileError("x"), Category.CONFIGURATION, "model_missing"),
+        (SourceNotFoundError("x"), Category.INPUT, "source_not_found"),
+        (SourceRefusedError("x"), Category.INPUT, "source_refused"),
+        (ObjectChangedError("x"), Category.INPUT, "source_changed"),
         (KeyError("x"), Category.BUG, "internal"),
     ],
 )

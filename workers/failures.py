@@ -20,8 +20,11 @@ from db.errors import (
     StaleStateError,
 )
 from storage.errors import (
+    ObjectChangedError,
     ObjectCorruptError,
     ObjectNotFoundError,
+    SourceNotFoundError,
+    SourceRefusedError,
     StorageError,
     StorageUnavailableError,
 )
@@ -82,6 +85,10 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (RenderChildError, Category.CAPACITY),
     (OcrError, Category.BUG),
     (StorageUnavailableError, Category.TRANSIENT),
+    # Objects of users: theirs to put right, and no key that we computed.
+    (SourceNotFoundError, Category.INPUT),
+    (SourceRefusedError, Category.INPUT),
+    (ObjectChangedError, Category.INPUT),
     (ObjectNotFoundError, Category.BUG),
     (ObjectCorruptError, Category.BUG),
     (StorageError, Category.CONFIGURATION),
@@ -224,6 +231,27 @@ ERROR_CODES: dict[str, ErrorCode] = {
             sentence="The database cannot be reached at the moment. Try again later.",
         ),
         ErrorCode(
+            "source_not_found",
+            is_retried=False,
+            http_status=422,
+            sentence="There is no such object, or version of it, in the bucket. "
+            "Check bucket, key and version, and send it again.",
+        ),
+        ErrorCode(
+            "source_refused",
+            is_retried=False,
+            http_status=422,
+            sentence="The storage does not hand out the object to Pagefleet. "
+            "Let its account read the bucket, or restore an archived object, and send it again.",
+        ),
+        ErrorCode(
+            "source_changed",
+            is_retried=False,
+            http_status=None,
+            sentence="The object was replaced after the document had been accepted. "
+            "Send the new one as a document of its own.",
+        ),
+        ErrorCode(
             "worker_lost",
             is_retried=True,
             http_status=None,
@@ -253,6 +281,9 @@ ERROR_CODES: dict[str, ErrorCode] = {
 }
 
 _CODES_OUTSIDE_THE_CORE: tuple[tuple[type[BaseException], str], ...] = (
+    (SourceNotFoundError, "source_not_found"),
+    (SourceRefusedError, "source_refused"),
+    (ObjectChangedError, "source_changed"),
     (StorageUnavailableError, "storage_unavailable"),
     (DatabaseUnavailableError, "database_unavailable"),
 )

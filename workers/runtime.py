@@ -10,6 +10,7 @@ from db.engine import Database
 from storage.s3 import S3ObjectStore
 from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
+from workers.copy_source import SourceCopier
 from workers.devices import Device
 from workers.engine_setup import make_engine, render_limits
 from workers.object_storage import make_store
@@ -40,6 +41,10 @@ class Runtime:
     @cached_property
     def source_file(self) -> SourceFile:
         return SourceFile(self.store, folder=self.settings.home / "sources")
+
+    @cached_property
+    def source_copier(self) -> SourceCopier:
+        return SourceCopier(self.store, max_bytes=self.settings.max_file_bytes)
 
     @cached_property
     def renderer(self) -> PageRenderer:

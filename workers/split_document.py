@@ -11,8 +11,12 @@ from db.documents import DocumentClaim
 from db.engine import Session, Transaction
 from db.planned_chunks import PlannedChunk, plan_chunks
 from db.states import Priority
+from storage import source_object
+from storage.source_object import SourceObject
 from workers import claimed_work, dispatch, queue_room
+from workers.copy_source import SourceCopier
 from workers.dispatch import ChunkMessage, DispatchError
+from workers.lease import Lease
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
@@ -25,6 +29,7 @@ class _Source:
     claim: DocumentClaim
     sha256: str
     priority: Priority
+    object: SourceObject | None
 
 
 def split_document(
@@ -32,6 +37,7 @@ def split_document(
     *,
     transaction: Transaction,
     source_file: SourceFile,
+    source_copier: SourceCopier,
     renderer: PageRenderer,
     chunk_pages: int,
     rules: WorkRules,
@@ -40,6 +46,8 @@ def split_document(
 
     All chunks are sent at once as a chord where the queue has room for them; else none is, and
     the sweep sends them as room appears.
+
+    A source that lies in a user's bucket is copied first, once.
 
     0: nothing was to be done, because somebody else has the document, or its file was at fault
     and the document ended as failed. Run twice, the second run finds the first one's claim.
@@ -50,8 +58,9 @@ def split_document(
     claim = source.claim
 
     page_count = 0
-    with claimed_work.held(claim, documents, transaction=transaction, rules=rules):
-        path = source_file.fetch(document_id, sha256=source.sha256)
+    with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as lease:
+        sha256 = source.sha256 or _copy(source, source_copier, lease, transaction)
+        path = source_file.fetch(document_id, sha256=sha256)
         page_count = renderer.open(path).page_count
         chunks = plan_chunks(range(page_count), chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
@@ -94,7 +103,30 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
 
 def _read_source(session: Session, claim: DocumentClaim) -> _Source:
     document = documents.get(session, claim.document_id)
-    return _Source(claim, document.sha256, Priority(document.priority))
+    return _Source(
+        claim,
+        document.sha256,
+        Priority(document.priority),
+        source_object.from_row(document.source),
+    )
+
+
+def _copy(source: _Source, copier: SourceCopier, lease: Lease, transaction: Transaction) -> str:
+    """Make a user's object the document's own; from here on it is as if it had been uploaded."""
+    assert source.object is not None  # noqa: S101 - an upload has its hash, for the type checker
+    claim = source.claim
+    copied = copier.copy(claim.document_id, source.object, check=lease.check)
+    # Before the file is opened: a retry after a failure then finds the copy, whatever has become
+    # of the object.
+    known_outcome.commit(
+        transaction,
+        lambda session: documents.record_source(
+            session, claim, media_type=copied.media_type, sha256=copied.sha256
+        ),
+        stands=lambda session, _: documents.has_source(session, claim),
+    )
+    log.info("source copied", size_bytes=copied.size_bytes)
+    return copied.sha256
 
 
 def _start_recognizing(

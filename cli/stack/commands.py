@@ -55,6 +55,7 @@ def up(
             stop=stop,
             ready=lambda state: _show(state, home),
             check=require_models,
+            events_token=own_environment().get("PAGEFLEET_S3_EVENTS_TOKEN"),
         )
 
 

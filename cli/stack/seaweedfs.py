@@ -6,9 +6,11 @@ import json
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli.stack.errors import WheelMissingError
+from cli.stack.leash import Leash
 from cli.stack.ports import LOOPBACK, free_ports, is_free
 from cli.stack.remembered import make_private_folder, write_private
 from cli.stack.servers import ChildServer
@@ -35,6 +37,14 @@ _PORT_OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Whom the server tells of every change, and with which token."""
+
+    url: str
+    token: str = field(repr=False)
+
+
 class SeaweedFS(ChildServer):
     """Master, volume server, filer and S3 gateway in one process, for one account.
 
@@ -46,6 +56,17 @@ class SeaweedFS(ChildServer):
     port_count = len(_PORT_OPTIONS)
     access_key_id = "pagefleet"
     region = "us-east-1"
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        log_file: Path | None = None,
+        leash: Leash | None = None,
+        webhook: Webhook | None = None,
+    ) -> None:
+        super().__init__(folder, log_file=log_file, leash=leash)
+        self._webhook = webhook
 
     @property
     def endpoint_url(self) -> str:
@@ -72,6 +93,7 @@ class SeaweedFS(ChildServer):
         # New ones at each start, as what is signed with them lives for seconds.
         keys = (f'[jwt.{name}]\nkey = "{secrets.token_urlsafe(32)}"\n' for name in _SIGNED)
         write_private(security_folder / "security.toml", "".join(keys))
+        write_private(security_folder / "notification.toml", _notification(self._webhook))
 
     def _argv(self) -> Sequence[str]:
         return [
@@ -124,6 +146,23 @@ class SeaweedFS(ChildServer):
 
     def _config_file(self) -> Path:
         return self._folder / "s3.json"
+
+
+def _notification(webhook: Webhook | None) -> str:
+    """Return the settings of its webhook; what is not delivered is tried again for minutes."""
+    if webhook is None:
+        return ""
+    return (
+        "[notification.webhook]\n"
+        "enabled = true\n"
+        # JSON's strings are TOML's, too.
+        f"endpoint = {json.dumps(webhook.url)}\n"
+        f"bearer_token = {json.dumps(webhook.token)}\n"
+        "timeout_seconds = 30\n"
+        "max_retries = 10\n"
+        "backoff_seconds = 3\n"
+        "max_backoff_seconds = 60\n"
+    )
 
 
 def _get(port: int, path: str) -> tuple[int, bytes]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from cli.stack.child_process import run_to_end
@@ -17,7 +18,7 @@ from cli.stack.ports import LOOPBACK, free_ports, is_free
 from cli.stack.postgres import Postgres
 from cli.stack.program import Program, ProgramSpec
 from cli.stack.remembered import Remembered, make_private_folder, write_private
-from cli.stack.seaweedfs import SeaweedFS
+from cli.stack.seaweedfs import SeaweedFS, Webhook
 from cli.stack.state import StackState, logs_folder, remove_stack, stack_folder, write_stack
 from cli.stack.supervisor import Supervisor
 from cli.stack.valkey import Valkey
@@ -27,6 +28,7 @@ API_PORT = 8000
 FLOWER_PORT = 5555
 _FLOWER_USER = "pagefleet"
 _KEY_FILE = "api_key"
+_EVENTS = "/v1/events/s3"
 _KEY_TIMEOUT_S = 60.0
 _PORT_TRIES = 3
 # A person who pressed Ctrl-C waits that long; what is not done goes back to the queue.
@@ -134,6 +136,7 @@ def run_stack(
     stop: threading.Event,
     ready: Callable[[StackState], None],
     check: Callable[[], None] | None = None,
+    events_token: str | None = None,
 ) -> None:
     """Run a home's stack until ``stop`` is set; call it from the main thread.
 
@@ -144,6 +147,7 @@ def run_stack(
         stop: ends the stack, in order, with its data kept.
         ready: called once everything serves.
         check: raises what keeps the stack from starting; asked once the home is this stack's own.
+        events_token: with which the object storage tells the API of new objects; None: it does not.
 
     Raises:
         FolderLockedError: a stack of this home runs.
@@ -159,7 +163,8 @@ def run_stack(
     try:
         if check is not None:
             check()
-        state = _start_on_free_ports(home, plan_for, supervisor, leash, stop)
+        start = partial(_start, home, plan_for, supervisor, leash, stop, events_token)
+        state = _start_on_free_ports(home, supervisor, start)
         write_stack(home, state)
         ready(state)
         supervisor.watch()
@@ -173,11 +178,7 @@ def run_stack(
 
 
 def _start_on_free_ports(
-    home: Path,
-    plan_for: Callable[[StackState], StackPlan],
-    supervisor: Supervisor,
-    leash: Leash,
-    stop: threading.Event,
+    home: Path, supervisor: Supervisor, start: Callable[[], StackState]
 ) -> StackState:
     """Start everything, and once more on other ports when somebody was quicker to take one.
 
@@ -186,13 +187,13 @@ def _start_on_free_ports(
     """
     for _ in range(_PORT_TRIES - 1):
         try:
-            return _start(home, plan_for, supervisor, leash, stop)
+            return start()
         except ServerStartError:
             supervisor.stop()
             ports = Remembered.load(stack_folder(home)).ports or ()
             if all(is_free(port) for port in ports):
                 raise
-    return _start(home, plan_for, supervisor, leash, stop)
+    return start()
 
 
 def _start(
@@ -201,14 +202,36 @@ def _start(
     supervisor: Supervisor,
     leash: Leash,
     stop: threading.Event,
+    events_token: str | None,
 ) -> StackState:
     folder, logs = stack_folder(home), logs_folder(home)
     make_private_folder(logs)  # file names are in them
     valkey = Valkey(folder / "valkey", log_file=logs / "valkey.log", leash=leash)
     postgres = Postgres(folder / "postgres", log_file=logs / "postgres.log", leash=leash)
-    object_storage = SeaweedFS(folder / "seaweedfs", log_file=logs / "seaweedfs.log", leash=leash)
+    # Before the servers, one of which is to know where the API listens.
+    api_url, flower_url = _program_urls(folder)
+    object_storage = SeaweedFS(
+        folder / "seaweedfs",
+        log_file=logs / "seaweedfs.log",
+        leash=leash,
+        webhook=None if events_token is None else Webhook(api_url + _EVENTS, events_token),
+    )
     supervisor.start([valkey, postgres, object_storage])
-    state = _describe(folder, valkey, postgres, object_storage)
+    state = StackState(
+        pid=os.getpid(),
+        started_at=datetime.now(UTC),
+        api_url=api_url,
+        flower_url=flower_url,
+        flower_user=_FLOWER_USER,
+        flower_password=Remembered.load(folder).password,
+        database_url=postgres.url(),
+        redis_url=valkey.url(),
+        s3_endpoint_url=object_storage.endpoint_url,
+        s3_bucket=BUCKET,
+        s3_region=object_storage.region,
+        s3_access_key_id=object_storage.access_key_id,
+        s3_secret_access_key=object_storage.secret_access_key,
+    )
     _make_bucket(state)
     plan = plan_for(state)
     for spec in plan.steps:
@@ -222,9 +245,8 @@ def _start(
     return state
 
 
-def _describe(
-    folder: Path, valkey: Valkey, postgres: Postgres, object_storage: SeaweedFS
-) -> StackState:
+def _program_urls(folder: Path) -> tuple[str, str]:
+    """Choose where API and Flower listen, and remember it."""
     # The well-known ports; where these are taken those of last time, and then any.
     remembered = Remembered.load(folder)
     last_time = remembered.ports or (API_PORT, FLOWER_PORT)
@@ -234,21 +256,7 @@ def _describe(
     ]
     api_port, flower_port = free_ports(2, preferred=preferred)
     Remembered(password=remembered.password, ports=(api_port, flower_port)).save(folder)
-    return StackState(
-        pid=os.getpid(),
-        started_at=datetime.now(UTC),
-        api_url=f"http://{LOOPBACK}:{api_port}",
-        flower_url=f"http://{LOOPBACK}:{flower_port}",
-        flower_user=_FLOWER_USER,
-        flower_password=remembered.password,
-        database_url=postgres.url(),
-        redis_url=valkey.url(),
-        s3_endpoint_url=object_storage.endpoint_url,
-        s3_bucket=BUCKET,
-        s3_region=object_storage.region,
-        s3_access_key_id=object_storage.access_key_id,
-        s3_secret_access_key=object_storage.secret_access_key,
-    )
+    return f"http://{LOOPBACK}:{api_port}", f"http://{LOOPBACK}:{flower_port}"
 
 
 def _basic(user: str, password: str) -> str:

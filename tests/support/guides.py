@@ -55,7 +55,7 @@ def _default(field: FieldInfo) -> str:
         return "see there"
     if field.default is PydanticUndefined:
         return "required"
-    if field.default is None or field.default == frozenset():
+    if field.default is None or field.default in (frozenset(), ()):
         return "none"
     return f"`{field.default}`"
 

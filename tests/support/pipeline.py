@@ -17,6 +17,7 @@ from storage.memory import InMemoryObjectStore
 from tests.support.engines import NumberingEngine
 from tests.support.rows import NOT_DUE_S, make_document
 from workers.assemble_document import assemble_document
+from workers.copy_source import SourceCopier
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
 from workers.page_renderer import PageRenderer
@@ -38,6 +39,7 @@ class Pipeline:
     rules: WorkRules
     engine: Any = field(default_factory=NumberingEngine)
     chunk_pages: int = 2
+    max_file_bytes: int = 2**20
 
     def accept(
         self,
@@ -64,6 +66,7 @@ class Pipeline:
             document_id,
             transaction=self.database.transaction,
             source_file=self.source_file,
+            source_copier=SourceCopier(self.store, max_bytes=self.max_file_bytes),
             renderer=self.renderer,
             chunk_pages=self.chunk_pages,
             rules=self.rules,

@@ -21,6 +21,7 @@ def split_task(_task: Task[..., Any], document_id: str) -> dict[str, Any]:
         UUID(document_id),
         transaction=runtime.database.transaction,
         source_file=runtime.source_file,
+        source_copier=runtime.source_copier,
         renderer=runtime.renderer,
         chunk_pages=runtime.chunk_pages,
         rules=runtime.rules,

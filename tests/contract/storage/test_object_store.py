@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.errors import ObjectNotFoundError
+from storage.errors import ObjectChangedError, ObjectNotFoundError
 from storage.object_store import PART_BYTES, ObjectStore
 from tests.support.broken_writes import BrokenOffError, break_off
 
@@ -210,3 +210,26 @@ def test_a_key_that_is_not_there_counts_as_deleted(store: ObjectStore) -> None:
 
 def test_a_store_in_order_passes_its_check(store: ObjectStore) -> None:
     store.check()
+
+
+def test_a_stream_that_is_pinned_to_an_etag_is_of_that_object(store: ObjectStore) -> None:
+    store.put("pinned", b"first", media_type=MEDIA_TYPE)
+
+    parts = store.stream("pinned", etag=store.head("pinned").etag)
+
+    assert b"".join(parts) == b"first"
+
+
+def test_a_stream_that_is_pinned_to_an_etag_is_of_no_other_object(store: ObjectStore) -> None:
+    store.put("pinned", b"first", media_type=MEDIA_TYPE)
+    etag = store.head("pinned").etag
+    store.put("pinned", b"second", media_type=MEDIA_TYPE)
+
+    with pytest.raises(ObjectChangedError):
+        store.stream("pinned", etag=etag)
+
+
+def test_an_object_without_versions_says_none(store: ObjectStore) -> None:
+    store.put("a", b"x", media_type=MEDIA_TYPE)
+
+    assert store.head("a").version_id is None

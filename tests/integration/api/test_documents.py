@@ -140,7 +140,9 @@ def test_a_body_that_is_cut_off_is_refused_and_leaves_nothing(api: RunningApi) -
 
 
 def test_a_body_that_is_no_form_is_refused(api: RunningApi) -> None:
-    response = api.client.post("/v1/documents", json={})
+    response = api.client.post(
+        "/v1/documents", content=PDF, headers={"Content-Type": "application/pdf"}
+    )
 
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
 

@@ -59,6 +59,8 @@ def test_the_operations_are_named() -> None:
         "read_batch",
         "list_batch_documents",
         "read_capacity",
+        "probe_events",
+        "receive_events",
         "read_liveness",
         "read_readiness",
     }
@@ -71,11 +73,21 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", [key for key in OPERATIONS if key[1].startswith("/v1/")], ids=str
+    "operation",
+    [key for key in OPERATIONS if key[1].startswith("/v1/") and key[1] != "/v1/events/s3"],
+    ids=str,
 )
 def test_every_operation_on_data_needs_a_key(operation: tuple[str, str]) -> None:
     assert OPERATIONS[operation]["security"] == [{"ApiKey": []}]
     assert "401" in OPERATIONS[operation]["responses"]
+
+
+@pytest.mark.parametrize("method", ["head", "post"])
+def test_senders_of_events_have_a_token_of_their_own(method: str) -> None:
+    operation = OPERATIONS[method, "/v1/events/s3"]
+
+    assert operation["security"] == [{"EventToken": []}]
+    assert "401" in operation["responses"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)

@@ -1,0 +1,1 @@
+"""What object stores say about new objects: bytes in, small values out."""

@@ -1,0 +1,87 @@
+"""``pagefleet reconcile --prefix``: what no event told of."""
+
+import threading
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cli.console import notices, quiet_logs
+from cli.errors import EXIT_USAGE, CommandError
+from cli.s3_events import load_event_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from api.s3_events.event import ObjectEvent
+    from api.take_in_object import Outcome, TakeIn
+
+log = structlog.get_logger(__name__)
+
+_SCHEME = "s3://"
+_FULL_PAUSE_S = 5.0
+
+
+def find_lost(address: str) -> None:
+    """List a prefix, and make documents of the objects that no event told of.
+
+    Raises:
+        CommandError: the address is none, no watched place lies there, or a server refuses.
+    """
+    from api.event_intake import opened_intake
+    from api.find_lost_objects import find_lost_objects
+    from db.errors import DatabaseError
+    from storage.errors import StorageError
+
+    bucket, _, prefix = address.removeprefix(_SCHEME).partition("/")
+    if not address.startswith(_SCHEME) or not bucket:
+        raise CommandError(
+            f"{address} is no address of a bucket",
+            "Write it as s3://bucket/prefix.",
+            exit_code=EXIT_USAGE,
+        )
+    settings = load_event_settings()
+    if not any(place.overlaps(bucket, prefix) for place in settings.s3_events_watched):
+        raise CommandError(
+            f"no watched place lies in {address}",
+            "Add it to PAGEFLEET_S3_EVENTS_WATCHED, which says whose documents they become.",
+            exit_code=EXIT_USAGE,
+        )
+    quiet_logs()
+    try:
+        with opened_intake(settings) as (intake, database, store):
+            counts = find_lost_objects(
+                bucket,
+                prefix,
+                store=store,
+                transaction=database.transaction,
+                take_in=patient(intake.take_in),
+                after_page=_report,
+            )
+    except (DatabaseError, StorageError) as error:
+        raise CommandError(str(error), "Run it again when that is put right.") from error
+    _report(counts, is_last=True)
+
+
+def patient(take_in: "TakeIn") -> "TakeIn":
+    """Wait for room while the system is full: a listing has no queue to leave things in."""
+    from api.errors import ApiError
+
+    def wait_and_take_in(event: "ObjectEvent") -> "Outcome":
+        while True:
+            try:
+                return take_in(event)
+            except ApiError as error:
+                if error.code != "system_full":
+                    raise CommandError(
+                        f"an object is refused: {error.code}",
+                        "The batch of its place may be closed; see PAGEFLEET_S3_EVENTS_WATCHED.",
+                    ) from error
+                threading.Event().wait(_FULL_PAUSE_S)
+
+    return wait_and_take_in
+
+
+def _report(counts: "Mapping[Outcome, int]", *, is_last: bool = False) -> None:
+    said = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
+    state = "Done" if is_last else "Listed so far"
+    notices().print(f"{state}: {sum(counts.values()):,} objects ({said or 'none'})", markup=False)

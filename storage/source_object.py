@@ -1,0 +1,125 @@
+"""Objects of users, in whatever bucket, that become the source of a document.
+
+What is accepted is pinned: one version where the bucket keeps versions, one etag and length
+everywhere. Whoever reads it later gets these bytes or an error, never others.
+``store`` is any bucket of the service.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from storage.errors import (
+    ObjectChangedError,
+    ObjectNotFoundError,
+    SourceNotFoundError,
+    SourceRefusedError,
+    StorageError,
+    StorageUnavailableError,
+)
+from storage.object_store import ObjectStore
+
+KIND = "object"
+_NO_VERSION = "null"  # what S3 calls the version of an object from before its bucket kept any
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAddress:
+    """Where an object lies; ``version_id`` None: the latest."""
+
+    bucket: str
+    key: str
+    version_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceObject:
+    """An object as it was when it was accepted.
+
+    Attributes:
+        address: as it was asked for.
+        version_id: which it is; None where the bucket keeps no versions.
+        etag: without quotes.
+        size_bytes: of the object.
+    """
+
+    address: SourceAddress
+    version_id: str | None
+    etag: str
+    size_bytes: int
+
+    def to_row(self) -> dict[str, Any]:
+        """Return it as a document's row keeps it."""
+        return {
+            "kind": KIND,
+            "bucket": self.address.bucket,
+            "key": self.address.key,
+            "requested_version_id": self.address.version_id,
+            "version_id": self.version_id,
+            "etag": self.etag,
+            "size_bytes": self.size_bytes,
+        }
+
+
+def from_row(row: dict[str, Any]) -> SourceObject | None:
+    """Return the object of a document's row; None: its bytes came with the request."""
+    if row["kind"] != KIND:
+        return None
+    address = SourceAddress(row["bucket"], row["key"], row["requested_version_id"])
+    return SourceObject(address, row["version_id"], row["etag"], row["size_bytes"])
+
+
+def describe(store: ObjectStore, address: SourceAddress) -> SourceObject:
+    """Ask the store what stands at an address now.
+
+    Raises:
+        SourceNotFoundError: nothing does.
+        SourceRefusedError: the store does not say.
+        StorageUnavailableError: the store is away.
+    """
+    with _object_of_a_user(address):
+        found = store.other_bucket(address.bucket).head(address.key, version_id=address.version_id)
+    version_id = None if found.version_id == _NO_VERSION else found.version_id
+    return SourceObject(address, version_id, found.etag, found.size_bytes)
+
+
+def stream(store: ObjectStore, source: SourceObject) -> Iterator[bytes]:
+    """Yield the bytes that were accepted, part by part.
+
+    Raises:
+        SourceNotFoundError: they are gone.
+        ObjectChangedError: others stand in their place.
+        SourceRefusedError: the store does not hand them out any more.
+        StorageUnavailableError: the store is away.
+    """
+    address = source.address
+    size_bytes = 0
+    with _object_of_a_user(address):
+        for part in store.other_bucket(address.bucket).stream(
+            address.key, version_id=source.version_id, etag=source.etag
+        ):
+            size_bytes += len(part)
+            yield part
+    if size_bytes != source.size_bytes:
+        raise ObjectChangedError(f"{size_bytes} bytes of {source.size_bytes} in {address.bucket}")
+
+
+@contextmanager
+def _object_of_a_user(address: SourceAddress) -> Iterator[None]:
+    """Raise what a store says as what it means for an object that is not ours.
+
+    Raises:
+        SourceNotFoundError: it is not there, and no key of ours is wrong.
+        ObjectChangedError: as the store says it.
+        StorageUnavailableError: likewise.
+        SourceRefusedError: any other refusal.
+    """
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise SourceNotFoundError(f"no such object in {address.bucket}") from error
+    except (ObjectChangedError, StorageUnavailableError):
+        raise
+    except StorageError as error:
+        raise SourceRefusedError(f"an object in {address.bucket} is refused") from error
