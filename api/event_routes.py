@@ -28,7 +28,7 @@ LastEventId = Annotated[
 ]
 _STREAM: dict[str, Any] = {
     "description": "Server-Sent Events; the `data` of each is an `EventView`.",
-    "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    "content": {MEDIA_TYPE: {"schema": {}}},
 }
 
 

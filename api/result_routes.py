@@ -91,7 +91,7 @@ async def read_result(
     pages: Annotated[
         str | None,
         Query(
-            pattern=r"^[0-9]{1,6}(-[0-9]{1,6})?$",
+            pattern=r"^[1-9][0-9]{0,5}(-[1-9][0-9]{0,5})?$",
             description="One page, as `7`, or a range, as `3-9`; all pages without it.",
         ),
     ] = None,

@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from api import cursor as cursors
+from api.document_routes import IdCursor
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.ledger import ServicesOfProcess
 from api.problems import declared
@@ -107,7 +108,7 @@ def list_webhook_deliveries(
     webhook_id: UUID,
     webhooks: Webhooks,
     limit: Annotated[int, Query(ge=1, le=MAX_DELIVERIES)] = 20,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: IdCursor = None,
     state: Annotated[DeliveryState | None, Query(description="Only those in this state.")] = None,
 ) -> DeliveryPage:
     """List what was and will be sent to an endpoint, newest first."""
