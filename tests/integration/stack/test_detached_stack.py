@@ -19,4 +19,6 @@ def test_a_stack_in_the_background_says_what_starts_and_when_it_serves(stack_hom
     assert lines[0] == "starting valkey, postgres, seaweedfs"
     assert [line for line in lines if line.startswith("api: running (")]
     assert lines[-1].startswith("flower: running (")
-    assert done.stdout.startswith(f"API      {state.api_url}\n")
+    # Without the key: this is no terminal, and a log must not have it.
+    assert done.stdout.startswith(f"Viewer   {state.api_url}/\nAPI      {state.api_url}\n")
+    assert state.api_key not in done.stdout
