@@ -3,6 +3,7 @@
 const KEY = "pagefleet-key";
 const WAIT_S = 2;
 const MOST_WAITS = 120;
+const ACCEPTED = 202;
 
 export class Problem extends Error {
   constructor(status, body) {
@@ -39,25 +40,37 @@ export const read = async (path, options) => (await ask(path, options)).json();
 
 export const act = (path, method, signal) => ask(path, { method, signal });
 
-/** Return the image of a page as a Blob; it is drawn when it is first asked for. */
-export async function pageImage(documentId, number, signal) {
+/** Return an answer; while the server says that it is still being made, ask again. */
+async function whenMade(path, signal, reason) {
   for (let waits = 0; waits < MOST_WAITS; waits += 1) {
-    const answer = await ask(`/v1/documents/${documentId}/pages/${number}/image`, { signal });
-    if (answer.status === 200) return answer.blob();
+    const answer = await ask(path, { signal });
+    if (answer.status !== ACCEPTED) return answer;
     await sleep(secondsIn(answer.headers.get("Retry-After")), signal);
   }
-  throw new Problem(504, { detail: "The page was not drawn. Do workers for splitting run?" });
+  throw new Problem(504, { detail: reason });
 }
 
-/** Save a result as a file. */
-export async function save(path, filename) {
-  const answer = await ask(path);
+/** Return the image of a page as a Blob; it is drawn when it is first asked for. */
+export async function pageImage(documentId, number, signal) {
+  const path = `/v1/documents/${documentId}/pages/${number}/image`;
+  return (await whenMade(path, signal, "The page was not drawn. Do workers for splitting run?")).blob();
+}
+
+/** Save a result as a file, under the name that the server gives it. */
+export async function save(path, signal) {
+  const answer = await whenMade(path, signal, "The file was not made. Do workers for exports run?");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await answer.blob());
-  link.download = filename;
+  link.download = nameIn(answer.headers.get("Content-Disposition") || "");
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
+
+const nameIn = (disposition) => {
+  const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition);
+  if (encoded) return decodeURIComponent(encoded[1]);
+  return /filename="([^"]*)"/i.exec(disposition)?.[1] || "result";
+};
 
 const randomName = () => [...crypto.getRandomValues(new Uint8Array(16))]
   .map((byte) => byte.toString(16).padStart(2, "0")).join("");

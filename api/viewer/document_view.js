@@ -7,7 +7,6 @@ import { PageView } from "./page_view.js";
 const byId = (id) => document.getElementById(id);
 const POLL_S = 1.5;
 const PAGES_AT_ONCE = 1000;
-const EXTENSIONS = { json: "json", text: "txt" };
 
 export class DocumentView {
   constructor(documentId, number, notice) {
@@ -78,9 +77,9 @@ export class DocumentView {
     bar.max = all || 1;
     bar.value = done;
     for (const button of byId("document-actions").children) {
-      const { format, action } = button.dataset;
-      button.hidden = format ? !each.links.result
-        : { retry: !final || (each.state === "succeeded"), cancel: final, delete: !final }[action];
+      const hidden = { retry: !final || each.state === "succeeded", cancel: final, delete: !final };
+      // What is no button of these goes with the saving: the choice of a format.
+      button.hidden = hidden[button.dataset.action] ?? !each.links.result;
     }
   }
 
@@ -144,10 +143,13 @@ export class DocumentView {
   }
 
   async onButton(button) {
-    const { format, action } = button.dataset;
+    const { action } = button.dataset;
+    const { signal } = this.stopping;
     try {
-      if (format) await api.save(`${this.address}/result?format=${format}`, `${this.document.filename}.${EXTENSIONS[format]}`);
-      else if (action === "delete") {
+      if (action === "save") {
+        button.disabled = true;
+        await api.save(`${this.address}/result?format=${byId("format").value}`, signal);
+      } else if (action === "delete") {
         if (!confirm("Delete this document, its file and its results for good?")) return;
         await api.act(this.address, "DELETE");
         location.hash = "#/";
@@ -156,6 +158,8 @@ export class DocumentView {
         this.notice(null);
         this.poll();
       }
-    } catch (error) { this.notice(error); }
+    } catch (error) {
+      if (!signal.aborted) this.notice(error);
+    } finally { button.disabled = false; }
   }
 }

@@ -23,6 +23,7 @@ HOSTILE_NAME = '"><img src=x onerror="document.title=1">.pdf'
 @pytest.fixture
 def visit(fleet: Fleet) -> Iterator[Visit]:
     """The viewer, open and with the key that it was given."""
+    fleet.start("exporter", "worker", "--queues", "export", "--slots", "1")
     with browser_page() as visit:
         visit.page.set_default_timeout(TIMEOUT_MS)
         expect.set_options(timeout=TIMEOUT_MS)
@@ -110,9 +111,16 @@ def test_a_document_is_dropped_watched_and_read_beside_its_image(
     assert page.locator("#lines b, #lines img").count() == 0
 
     with page.expect_download() as download:
-        page.get_by_role("button", name="JSON").click()
+        page.get_by_role("button", name="Save").click()
     assert json.loads(Path(download.value.path()).read_text()) == result
-    assert download.value.suggested_filename == "logbook.pdf.json"
+    assert download.value.suggested_filename == "logbook.json"
+    # One that a worker has to make first.
+    page.get_by_label("Save as").select_option("pdf")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save").click()
+    with pymupdf.open(download.value.path(), filetype="pdf") as searchable:
+        assert PROSE[0] in searchable[0].get_text()
+    assert download.value.suggested_filename == "logbook.searchable.pdf"
 
     assert visit.errors == []
     outside = [each for each in visit.addresses if not each.startswith((fleet.api_url, "blob:"))]
