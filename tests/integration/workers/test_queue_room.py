@@ -33,7 +33,7 @@ def test_what_waits_is_counted_whatever_its_priority() -> None:
     send_splits(3, Priority.BULK)
     send_splits(2, Priority.INTERACTIVE)
 
-    assert queue_room.waiting() == {"split": 5, "recognize": 0, "assemble": 0}
+    assert queue_room.waiting() == {"split": 5, "recognize": 0, "assemble": 0, "export": 0}
 
 
 def test_a_queue_has_no_more_room_than_its_limit() -> None:
