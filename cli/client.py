@@ -345,7 +345,7 @@ class ApiClient:
             answer = response.json()
         except ValueError:
             answer = {}
-        raise _refusal(response.status_code, answer)
+        raise _refusal(response.status_code, answer, response.headers)
 
     def _unreachable(self, error: httpx.HTTPError) -> ApiError:
         return ApiError(
