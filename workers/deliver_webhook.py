@@ -145,7 +145,7 @@ def _deliver_logged(
         log.warning("delivery not recorded, it comes again", delivery_id=str(due.delivery_id))
     except Exception:
         # Nobody looks at what a thread ends with; the lease ends, and it is tried again.
-        log.exception("delivery broken off", delivery_id=str(due.delivery_id))
+        log.exception("delivery not recorded", delivery_id=str(due.delivery_id))
 
 
 def _send(due: DueDelivery, poster: WebhookPoster, rules: DeliveryRules) -> int | Failure:
@@ -171,4 +171,8 @@ def _send(due: DueDelivery, poster: WebhookPoster, rules: DeliveryRules) -> int 
         return Failure("forbidden_address")
     except WebhookPostError as error:
         return Failure(error.code)
+    except Exception:
+        # Whatever it was, it was a try: one that is not recorded has no pause and no end.
+        log.exception("delivery broken off", delivery_id=str(due.delivery_id))
+        return Failure("internal")
     return status if status in _SUCCESSES else Failure(f"status_{status}", status)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tests.support.api_server import wait_until
 from tests.support.guides import DOCS
 from tests.support.rows import TENANT, add_document
 from tests.support.webhook_receiver import ReceivedWebhook, receiving
-from workers.deliver_webhook import DeliveryRules, deliver_until
+from workers.deliver_webhook import DeliveryRules, deliver_until, deliver_webhook
 from workers.webhook_post import WebhookPoster
 
 RULES = DeliveryRules(
@@ -163,6 +163,31 @@ def test_what_is_no_success_is_tried_again_under_the_same_id(
     assert len({got.body for got in receiver.received}) == 1
     for got in receiver.received:
         require_signed(got, secret)
+
+
+def test_a_try_that_breaks_off_unforeseen_is_a_try(database: Database) -> None:
+    def resolve(_host: str, _port: int) -> Sequence[str]:
+        raise LookupError("as nothing that is foreseen")
+
+    endpoint_id, _ = add_endpoint(database, "https://hooks.example.com")
+    end_documents(database, 1)
+    with database.transaction() as session:
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+
+    with structlog.testing.capture_logs() as logged:
+        deliver_webhook(
+            due,
+            transaction=database.transaction,
+            poster=WebhookPoster(timeout_s=30, allow_loopback=True, resolve=resolve),
+            rules=RULES,
+        )
+
+    with database.transaction() as session:
+        (row,) = webhook_deliveries.list_page(session, endpoint_id, limit=1)
+        endpoint = webhooks.get(session, endpoint_id, tenant=TENANT)
+    assert (row.state, row.last_error, row.lease_expires_at) == ("waiting", "internal", None)
+    assert (endpoint.failures, endpoint.rest_until is None) == (1, False)
+    assert "delivery broken off" in [line["event"] for line in logged]
 
 
 def test_many_senders_deliver_each_message_once(database: Database) -> None:
