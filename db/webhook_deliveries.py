@@ -235,6 +235,23 @@ def clear(session: Session, *, older_than_s: float, limit: int) -> int:
     return len(rows.all())
 
 
+def remove_some(session: Session, endpoint_id: UUID, *, limit: int) -> int:
+    """Remove deliveries to an endpoint, those that somebody is changing excepted; return how many.
+
+    Fewer than ``limit``: there are hardly any left.
+    """
+    rows = session.execute(
+        text("""
+            DELETE FROM webhook_deliveries WHERE id IN (
+              SELECT id FROM webhook_deliveries WHERE endpoint_id = :endpoint_id
+              ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+            ) RETURNING id
+        """),
+        {"endpoint_id": endpoint_id, "limit": limit},
+    )
+    return len(rows.all())
+
+
 def list_page(
     session: Session,
     endpoint_id: UUID,

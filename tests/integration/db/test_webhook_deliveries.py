@@ -8,12 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
+from db.documents import DocumentClaim
 from db.engine import Database, Session
 from db.errors import RowNotFoundError
 from db.models import WebhookDelivery, WebhookEndpoint
-from db.states import DeliveryState
+from db.states import DeliveryState, DocumentState
 from db.webhook_deliveries import DueDelivery, Failure
 from db.webhooks import EVENT_TYPES, TooManyWebhooksError
+from tests.support.backlog import add_batch
 from tests.support.rows import TENANT, add_document, claim_split
 
 DAY_S = 86_400.0
@@ -351,3 +353,86 @@ def test_an_endpoint_goes_with_its_deliveries(database: Database) -> None:
         assert deliveries(session, endpoint_id) == []
         with pytest.raises(RowNotFoundError):
             webhooks.get(session, endpoint_id, tenant=TENANT)
+
+
+def test_a_result_is_published_while_an_endpoint_is_being_removed(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        document_id = add_document(session, state="assembling", attempt=1)
+
+    with database.transaction() as removing:
+        webhooks.remove(removing, removed, tenant=TENANT)
+        with database.transaction() as session:
+            documents.finish(
+                session,
+                DocumentClaim(document_id, generation=1, attempt=1),
+                state=DocumentState.SUCCEEDED,
+                result_key="1/result.json",
+                result_size_bytes=1,
+                values={},
+            )
+
+    with database.transaction() as session:
+        assert documents.get(session, document_id).state == DocumentState.SUCCEEDED
+        assert [each.type for each in deliveries(session, kept)] == ["document.succeeded"]
+        assert deliveries(session, removed) == []
+
+
+def test_a_batch_is_cancelled_while_an_endpoint_is_being_removed(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        batch_id = add_batch(session, tenant=TENANT)
+        document_ids = [add_document(session, batch_id=batch_id) for _ in range(3)]
+        cancelling.start_batch(session, batch_id, tenant=TENANT)
+
+    with database.transaction() as removing:
+        webhooks.remove(removing, removed, tenant=TENANT)
+        with database.transaction() as session:
+            assert cancelling.cancel_some(session, batch_id, after=None, limit=100) is None
+
+    with database.transaction() as session:
+        states = {documents.get(session, each).state for each in document_ids}
+        assert states == {DocumentState.CANCELLED}
+        assert len(deliveries(session, kept)) == 3
+
+
+def test_whoever_notes_how_an_endpoint_fares_keeps_no_end_from_being_told(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        (due,) = take(session)
+
+    with database.transaction() as noting:
+        fail(noting, due)
+        with database.transaction() as session:
+            end_document(session)
+
+    with database.transaction() as session:
+        assert len(deliveries(session, endpoint_id)) == 2
+
+
+def test_an_endpoint_is_told_nothing_from_the_begin_of_its_removal(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        webhooks.begin_removal(session, endpoint_id, tenant=TENANT)
+        end_document(session)
+
+        assert take(session) == []
+        assert len(deliveries(session, endpoint_id)) == 1
+        endpoint = webhooks.get(session, endpoint_id, tenant=TENANT)
+        assert (endpoint.disabled_reason, endpoint.disabled_at is None) == ("removed", False)
+
+
+def test_deliveries_are_removed_so_many_at_a_time_and_of_one_endpoint(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        for _ in range(3):
+            end_document(session)
+
+        counts = [webhook_deliveries.remove_some(session, removed, limit=2) for _ in range(3)]
+
+        assert counts == [2, 1, 0]
+        assert len(deliveries(session, kept)) == 3
