@@ -25,6 +25,52 @@ FAILING = "failing"
 DISABLED = "endpoint_disabled"
 EXPIRED = "expired"
 
+# Each LIMIT ends the search as soon as there is enough, and only what is taken is locked.
+_TAKE = text("""
+    WITH due AS MATERIALIZED (
+      SELECT found.id AS due_id
+      FROM (
+        SELECT tenant FROM webhook_endpoints
+        WHERE disabled_at IS NULL AND (rest_until IS NULL OR rest_until <= now())
+        GROUP BY tenant ORDER BY random()
+      ) AS told
+      CROSS JOIN LATERAL (
+        SELECT waiting.id
+        FROM (
+          SELECT id FROM webhook_endpoints
+          WHERE tenant = told.tenant AND disabled_at IS NULL
+            AND (rest_until IS NULL OR rest_until <= now())
+          ORDER BY random()
+        ) AS endpoint
+        CROSS JOIN LATERAL (
+          SELECT id FROM webhook_deliveries
+          WHERE endpoint_id = endpoint.id AND dispatch_after <= now()
+          ORDER BY dispatch_after
+          LIMIT greatest(0, :per_endpoint - (
+            SELECT count(*) FROM webhook_deliveries AS held
+            WHERE held.endpoint_id = endpoint.id AND held.lease_expires_at > now()
+          ))
+          FOR UPDATE SKIP LOCKED
+        ) AS waiting
+        LIMIT greatest(0, :per_tenant - (
+          SELECT count(*) FROM webhook_deliveries AS held
+          JOIN webhook_endpoints AS holder ON holder.id = held.endpoint_id
+          WHERE holder.tenant = told.tenant AND held.lease_expires_at > now()
+        ))
+      ) AS found
+      LIMIT :room
+    )
+    UPDATE webhook_deliveries AS delivery
+    SET attempt = attempt + 1, last_attempt_at = now(),
+      lease_expires_at = now() + make_interval(secs => :lease_s),
+      dispatch_after = now() + make_interval(secs => :lease_s)
+    FROM due, webhook_endpoints AS endpoint
+    WHERE delivery.id = due_id AND endpoint.id = delivery.endpoint_id
+    RETURNING delivery.id, endpoint_id, attempt, message_id, type, payload, event_at, url,
+      secret,
+      CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret
+""")
+
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
@@ -65,44 +111,30 @@ class Failure:
         return self.status == 410  # noqa: PLR2004 - "Gone"
 
 
-def take(session: Session, *, room: int, per_endpoint: int, lease_s: float) -> list[DueDelivery]:
-    """Take up to ``room`` due deliveries, so many of an endpoint that ``per_endpoint`` are held.
+def take(
+    session: Session, *, room: int, per_endpoint: int, per_tenant: int, lease_s: float
+) -> list[DueDelivery]:
+    """Take due deliveries, the oldest of each endpoint first.
 
-    Endpoints come in any order, so that none is always behind the others. One that failed a moment
-    ago rests, and one that is disabled gets nothing. Two may take at once.
+    Tenants come in any order, and so do the endpoints of each, so that none is always behind the
+    others. One that failed a moment ago rests, and one that is disabled gets nothing. Two may take
+    at once.
+
+    Args:
+        session: an open transaction.
+        room: the most that are taken.
+        per_endpoint: the most that are held of one endpoint then, by whomever.
+        per_tenant: likewise of all endpoints of a tenant.
+        lease_s: how long what is taken is held.
     """
     rows = session.execute(
-        text("""
-            WITH due AS MATERIALIZED (
-              SELECT found.id AS due_id
-              FROM (
-                SELECT id FROM webhook_endpoints
-                WHERE disabled_at IS NULL AND (rest_until IS NULL OR rest_until <= now())
-                ORDER BY random()
-              ) AS endpoint
-              CROSS JOIN LATERAL (
-                SELECT id FROM webhook_deliveries
-                WHERE endpoint_id = endpoint.id AND dispatch_after <= now()
-                ORDER BY dispatch_after
-                LIMIT greatest(0, :per_endpoint - (
-                  SELECT count(*) FROM webhook_deliveries AS held
-                  WHERE held.endpoint_id = endpoint.id AND held.lease_expires_at > now()
-                ))
-                FOR UPDATE SKIP LOCKED
-              ) AS found
-              LIMIT :room
-            )
-            UPDATE webhook_deliveries AS delivery
-            SET attempt = attempt + 1, last_attempt_at = now(),
-              lease_expires_at = now() + make_interval(secs => :lease_s),
-              dispatch_after = now() + make_interval(secs => :lease_s)
-            FROM due, webhook_endpoints AS endpoint
-            WHERE delivery.id = due_id AND endpoint.id = delivery.endpoint_id
-            RETURNING delivery.id, endpoint_id, attempt, message_id, type, payload, event_at, url,
-              secret,
-              CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret
-        """),
-        {"room": room, "per_endpoint": per_endpoint, "lease_s": lease_s},
+        _TAKE,
+        {
+            "room": room,
+            "per_endpoint": per_endpoint,
+            "per_tenant": per_tenant,
+            "lease_s": lease_s,
+        },
     )
     return [
         DueDelivery(

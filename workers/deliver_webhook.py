@@ -45,6 +45,11 @@ class DeliveryRules:
     keep_s: float
     allow_loopback: bool
 
+    @property
+    def most_per_tenant(self) -> int:
+        """How many senders all endpoints of one tenant together may keep."""
+        return max(1, self.senders // 2)
+
 
 def deliver_webhook(
     due: DueDelivery, *, transaction: Transaction, poster: WebhookPoster, rules: DeliveryRules
@@ -119,6 +124,7 @@ def _take(transaction: Transaction, rules: DeliveryRules, *, room: int) -> list[
             session,
             room=room,
             per_endpoint=MOST_PER_ENDPOINT,
+            per_tenant=rules.most_per_tenant,
             lease_s=rules.timeout_s + _LEASE_MARGIN_S,
         )
 

@@ -207,7 +207,7 @@ def test_a_delivery_is_replayed_under_the_same_id(api: RunningApi) -> None:
     address = f"/v1/webhooks/{create(api)}/deliveries"
     end_documents(api, 1)
     with api.database.transaction() as session:
-        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
         webhook_deliveries.note_delivered(session, due, status=200)
     before = api.client.get(address).json()["deliveries"][0]
 
@@ -224,7 +224,7 @@ def test_a_disabled_webhook_says_why_and_is_enabled_before_a_replay(api: Running
     webhook_id = create(api)
     end_documents(api, 1)
     with api.database.transaction() as session:
-        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
         gone = Failure("status_410", 410)
         webhook_deliveries.note_failed(session, due, gone, disable_after_s=60)
         assert session.get_one(WebhookEndpoint, webhook_id, populate_existing=True).disabled_at

@@ -44,8 +44,12 @@ def deliveries(session: Session, endpoint_id: UUID) -> Sequence[WebhookDelivery]
     return webhook_deliveries.list_page(session, endpoint_id, limit=100)
 
 
-def take(session: Session, *, room: int = 100, per_endpoint: int = 4) -> list[DueDelivery]:
-    return webhook_deliveries.take(session, room=room, per_endpoint=per_endpoint, lease_s=60)
+def take(
+    session: Session, *, room: int = 100, per_endpoint: int = 4, per_tenant: int = 100
+) -> list[DueDelivery]:
+    return webhook_deliveries.take(
+        session, room=room, per_endpoint=per_endpoint, per_tenant=per_tenant, lease_s=60
+    )
 
 
 def fail(session: Session, due: DueDelivery, failure: Failure | None = None) -> bool:
@@ -153,6 +157,28 @@ def test_an_endpoint_gets_so_many_at_a_time_and_the_others_theirs(database: Data
     assert while_held == []
     assert len(later) == 5  # whoever held them is dead, and nobody knows what came of it
     assert {due.attempt for due in later} <= {1, 2}
+
+
+def test_a_tenant_gets_so_many_at_a_time_whatever_its_endpoints(database: Database) -> None:
+    with database.transaction() as session:
+        many = [add_endpoint(session, tenant="many").id for _ in range(3)]
+        few = add_endpoint(session, tenant="few").id
+        for _ in range(4):
+            end_document(session, tenant="many")
+        end_document(session, tenant="few")
+
+        first = take(session, per_tenant=6)
+        while_held = take(session, per_tenant=6)
+        webhook_deliveries.note_delivered(session, taken_of(first, many)[0], status=200)
+        later = take(session, per_tenant=6)
+
+    assert (len(taken_of(first, many)), len(taken_of(first, [few]))) == (6, 1)
+    assert while_held == []
+    assert len(later) == 1
+
+
+def taken_of(taken: Sequence[DueDelivery], endpoint_ids: Sequence[UUID]) -> list[DueDelivery]:
+    return [due for due in taken if due.endpoint_id in endpoint_ids]
 
 
 def test_what_was_taken_is_done(database: Database) -> None:

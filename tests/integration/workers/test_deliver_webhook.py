@@ -26,7 +26,7 @@ from workers.deliver_webhook import DeliveryRules, deliver_until, deliver_webhoo
 from workers.webhook_post import WebhookPoster
 
 RULES = DeliveryRules(
-    senders=6,
+    senders=8,
     timeout_s=30,
     interval_s=0.05,
     disable_after_s=86_400,
@@ -172,7 +172,7 @@ def test_a_try_that_breaks_off_unforeseen_is_a_try(database: Database) -> None:
     endpoint_id, _ = add_endpoint(database, "https://hooks.example.com")
     end_documents(database, 1)
     with database.transaction() as session:
-        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
 
     with structlog.testing.capture_logs() as logged:
         deliver_webhook(
@@ -219,6 +219,29 @@ def test_slow_endpoints_do_not_hold_up_the_others(database: Database) -> None:
         wait_until(lambda: set(states(database, slow_id)) == {"delivered"}, what="the slow one")
 
     assert at_the_slow_one == 4
+
+
+def test_one_tenant_with_many_slow_endpoints_keeps_half_of_the_senders(
+    database: Database,
+) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    with receiving(hang) as slow, receiving() as quick, delivering(database):
+        for _ in range(webhooks.MOST_PER_TENANT):
+            add_endpoint(database, slow.url, tenant="slow")
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        end_documents(database, 4, tenant="slow")
+        wait_until(lambda: len(slow.received) == 4, what="the slow one's share")
+        end_documents(database, 20, tenant="quick")
+        wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick one")
+        at_the_slow_ones = len(slow.received)
+        is_over.set()
+
+    assert at_the_slow_ones == RULES.senders // 2
 
 
 def test_an_endpoint_that_is_gone_is_left_alone(database: Database) -> None:
