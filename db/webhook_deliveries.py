@@ -40,6 +40,7 @@ _TAKE = text("""
           SELECT id FROM webhook_endpoints
           WHERE tenant = told.tenant AND disabled_at IS NULL
             AND (rest_until IS NULL OR rest_until <= now())
+            AND (failures = 0 OR NOT :only_healthy)
           ORDER BY random()
         ) AS endpoint
         CROSS JOIN LATERAL (
@@ -63,7 +64,9 @@ _TAKE = text("""
     UPDATE webhook_deliveries AS delivery
     SET attempt = attempt + 1, last_attempt_at = now(),
       lease_expires_at = now() + make_interval(secs => :lease_s),
-      dispatch_after = now() + make_interval(secs => :lease_s)
+      dispatch_after = now() + make_interval(secs => :lease_s),
+      retry_until = CASE WHEN attempt = 0 AND failures = 0
+        THEN now() + CAST(:retried_for AS interval) ELSE retry_until END
     FROM due, webhook_endpoints AS endpoint
     WHERE delivery.id = due_id AND endpoint.id = delivery.endpoint_id
     RETURNING delivery.id, endpoint_id, attempt, message_id, type, payload, event_at, url,
@@ -112,12 +115,19 @@ class Failure:
 
 
 def take(
-    session: Session, *, room: int, per_endpoint: int, per_tenant: int, lease_s: float
+    session: Session,
+    *,
+    room: int,
+    per_endpoint: int,
+    per_tenant: int,
+    lease_s: float,
+    only_healthy: bool = False,
 ) -> list[DueDelivery]:
     """Take due deliveries, the oldest of each endpoint first.
 
     Tenants come in any order, and so do the endpoints of each, so that none is always behind the
-    others. One that failed a moment ago rests, and one that is disabled gets nothing. Two may take
+    others. One that failed a moment ago rests, and one that is disabled gets nothing. Where it was
+    not the endpoint that kept a message waiting, its day begins with its first try. Two may take
     at once.
 
     Args:
@@ -126,6 +136,7 @@ def take(
         per_endpoint: the most that are held of one endpoint then, by whomever.
         per_tenant: likewise of all endpoints of a tenant.
         lease_s: how long what is taken is held.
+        only_healthy: nothing of endpoints that have failed since their last success.
     """
     rows = session.execute(
         _TAKE,
@@ -134,6 +145,8 @@ def take(
             "per_endpoint": per_endpoint,
             "per_tenant": per_tenant,
             "lease_s": lease_s,
+            "only_healthy": only_healthy,
+            "retried_for": RETRIED_FOR,
         },
     )
     return [
@@ -224,9 +237,11 @@ def note_failed(
 
 
 def end_hopeless(session: Session, *, limit: int) -> int:
-    """Fail what waits for an endpoint that is disabled, or is long past its day; return how many.
+    """Fail what waits for endpoints that are disabled, or have failed for a day; return how many.
 
-    An endpoint that fails is tried with one message and not with each, so some are never tried.
+    An endpoint that fails is tried with a few messages and not with each, so some are never tried.
+    One that takes messages gets them all, however late: it is we who are slow, or were not there.
+    So one that failed before we were away is tried once more first.
     """
     rows = session.execute(
         text("""
@@ -236,7 +251,11 @@ def end_hopeless(session: Session, *, limit: int) -> int:
               JOIN webhook_endpoints AS endpoint ON endpoint.id = endpoint_id
               WHERE dispatch_after IS NOT NULL
                 AND (lease_expires_at IS NULL OR lease_expires_at < now())
-                AND (disabled_at IS NOT NULL OR retry_until < now() - interval '1 hour')
+                AND (disabled_at IS NOT NULL OR (
+                  retry_until < now() - interval '1 hour'
+                  AND failing_since < now() - CAST(:retried_for AS interval)
+                  AND rest_until > now() - interval '1 hour'
+                ))
               LIMIT :limit FOR UPDATE OF delivery SKIP LOCKED
             )
             UPDATE webhook_deliveries
@@ -247,7 +266,12 @@ def end_hopeless(session: Session, *, limit: int) -> int:
             FROM hopeless WHERE id = hopeless_id
             RETURNING id
         """),
-        {"limit": limit, "disabled": DISABLED, "expired": EXPIRED},
+        {
+            "limit": limit,
+            "disabled": DISABLED,
+            "expired": EXPIRED,
+            "retried_for": RETRIED_FOR,
+        },
     )
     return len(rows.all())
 

@@ -24,7 +24,7 @@ from workers.webhook_target import WebhookTargetError, parse_url
 
 log = structlog.get_logger(__name__)
 
-# Slow endpoints keep their own senders and no more.
+# Slow endpoints keep their own senders, and no more unless the others are idle.
 MOST_PER_ENDPOINT = 4
 _TIDY_INTERVAL_S = 60.0
 _TIDIED_AT_ONCE = 1_000
@@ -110,23 +110,43 @@ def deliver_until(
             except DatabaseError:
                 log.exception("round broken off")
             after_round()
-            if not taken:
-                stop.wait(rules.interval_s)
-            elif len(sending) >= rules.senders:
-                wait(sending, timeout=rules.interval_s, return_when=FIRST_COMPLETED)
+            if not taken or len(sending) >= rules.senders:
+                _wait_for_room(sending, stop, interval_s=rules.interval_s)
+
+
+def _wait_for_room(sending: set[Future[None]], stop: threading.Event, *, interval_s: float) -> None:
+    """Wait until there may be more to take: a sender is free, or something has come to be due."""
+    if sending:
+        # Most often the next message to the same endpoint waits for one of them.
+        wait(sending, timeout=interval_s, return_when=FIRST_COMPLETED)
+    else:
+        stop.wait(interval_s)
 
 
 def _take(transaction: Transaction, rules: DeliveryRules, *, room: int) -> list[DueDelivery]:
+    """Take a few messages of each endpoint, and more where that leaves half of the senders idle."""
     if room <= 0:
         return []
+    lease_s = rules.timeout_s + _LEASE_MARGIN_S
     with transaction() as session:
-        return webhook_deliveries.take(
+        taken = webhook_deliveries.take(
             session,
             room=room,
             per_endpoint=MOST_PER_ENDPOINT,
             per_tenant=rules.most_per_tenant,
-            lease_s=rules.timeout_s + _LEASE_MARGIN_S,
+            lease_s=lease_s,
         )
+        spare = room - len(taken) - (rules.senders - rules.most_per_tenant)
+        if spare > 0:
+            taken += webhook_deliveries.take(
+                session,
+                room=spare,
+                per_endpoint=rules.most_per_tenant,
+                per_tenant=rules.most_per_tenant,
+                lease_s=lease_s,
+                only_healthy=True,
+            )
+    return taken
 
 
 def _tidy(transaction: Transaction, rules: DeliveryRules) -> bool:

@@ -254,6 +254,8 @@ def test_after_a_day_a_delivery_has_failed(database: Database) -> None:
     with database.transaction() as session:
         endpoint_id = add_endpoint(session).id
         end_document(session)
+        (first,) = take(session)
+        fail(session, first)
         let_time_pass(session, timedelta(hours=24, seconds=1))
         (due,) = take(session)
         fail(session, due)
@@ -262,18 +264,81 @@ def test_after_a_day_a_delivery_has_failed(database: Database) -> None:
     assert (row.state, row.last_error, row.dispatch_after) == ("failed", "status_500", None)
 
 
-def test_what_was_never_tried_for_a_day_has_failed_too(database: Database) -> None:
+def fail_one(session: Session) -> None:
+    """Let one message be tried in vain."""
+    due, *_ = take(session, room=1)
+    fail(session, due)
+
+
+def test_what_an_endpoint_that_fails_was_never_tried_with_has_failed_after_a_day(
+    database: Database,
+) -> None:
     with database.transaction() as session:
         endpoint_id = add_endpoint(session).id
-        end_document(session)
+        for _ in range(3):
+            end_document(session)
+        fail_one(session)
         let_time_pass(session, timedelta(hours=24, minutes=30))
+        fail_one(session)
         too_early = webhook_deliveries.end_hopeless(session, limit=10)
-        let_time_pass(session, timedelta(hours=1))
+        let_time_pass(session, timedelta(minutes=40))
         ended = webhook_deliveries.end_hopeless(session, limit=10)
 
-        (row,) = deliveries(session, endpoint_id)
-    assert (too_early, ended) == (0, 1)
-    assert (row.state, row.last_error) == ("failed", "expired")
+        rows = deliveries(session, endpoint_id)
+    assert (too_early, ended) == (0, 2)
+    assert [row.state for row in rows] == ["failed"] * 3
+    assert sorted(row.last_error or "" for row in rows) == ["expired", "status_500", "status_500"]
+
+
+def test_what_was_never_tried_waits_for_an_endpoint_that_does_not_fail(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        for _ in range(3):
+            end_document(session)
+        (taken,) = take(session, room=1)
+        webhook_deliveries.note_delivered(session, taken, status=200)
+        let_time_pass(session, timedelta(days=3))
+        (failed,) = take(session, room=1)
+        fail(session, failed)
+        ended = webhook_deliveries.end_hopeless(session, limit=10)
+
+        rows = deliveries(session, endpoint_id)
+    # Not the one either that failed just now: its day has begun with its first try.
+    assert ended == 0
+    assert sorted(row.state for row in rows) == ["delivered", "waiting", "waiting"]
+
+
+def test_what_waited_while_nobody_sent_is_tried_again_before_it_is_given_up(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        add_endpoint(session)
+        for _ in range(2):
+            end_document(session)
+        fail_one(session)
+        let_time_pass(session, timedelta(days=2))
+
+        while_nobody_knows = webhook_deliveries.end_hopeless(session, limit=10)
+        fail_one(session)
+        once_it_is_known = webhook_deliveries.end_hopeless(session, limit=10)
+
+    assert (while_nobody_knows, once_it_is_known) == (0, 1)
+
+
+def test_spare_senders_are_for_endpoints_that_do_not_fail(database: Database) -> None:
+    with database.transaction() as session:
+        failing, healthy = add_endpoint(session).id, add_endpoint(session).id
+        for _ in range(6):
+            end_document(session)
+        (due,) = taken_of(take(session, per_endpoint=1), [failing])
+        fail(session, due)
+        let_time_pass(session, timedelta(seconds=10))
+
+        spare = webhook_deliveries.take(
+            session, room=100, per_endpoint=5, per_tenant=100, lease_s=60, only_healthy=True
+        )
+
+    assert len(spare) == len(taken_of(spare, [healthy])) == 4
 
 
 def test_an_endpoint_that_is_gone_is_disabled_with_what_waits_for_it(database: Database) -> None:

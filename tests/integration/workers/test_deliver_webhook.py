@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -198,6 +199,63 @@ def test_many_senders_deliver_each_message_once(database: Database) -> None:
 
     ids = [got.message_id for got in receiver.received]
     assert len(ids) == len(set(ids)) == 40
+
+
+def test_an_endpoint_gets_message_after_message_without_a_pause(database: Database) -> None:
+    rules = replace(RULES, interval_s=60)  # a few pauses are longer than the test waits
+    with receiving() as receiver:
+        endpoint_id, _ = add_endpoint(database, receiver.url)
+        end_documents(database, 200)
+        with delivering(database, rules=rules):
+            wait_until(lambda: set(states(database, endpoint_id)) == {"delivered"}, what="all")
+
+    assert len({got.message_id for got in receiver.received}) == 200
+
+
+def test_an_endpoint_has_half_of_the_senders_while_the_others_are_idle(
+    database: Database,
+) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    rules = replace(RULES, senders=24)
+    with receiving(hang) as slow, receiving() as quick, delivering(database, rules=rules):
+        add_endpoint(database, slow.url, tenant="slow")
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        end_documents(database, 40, tenant="slow")
+        wait_until(lambda: len(slow.received) == 12, what="the slow one's share")
+        end_documents(database, 40, tenant="quick")
+        wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick one")
+        at_the_slow_one = len(slow.received)
+        is_over.set()
+
+    assert at_the_slow_one == 12
+
+
+def test_slow_endpoints_of_several_tenants_leave_senders_idle(database: Database) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    rules = replace(RULES, senders=24)
+    with receiving(hang) as slow, receiving() as quick:
+        for tenant in ("slow", "slower"):
+            add_endpoint(database, slow.url, tenant=tenant)
+            end_documents(database, 20, tenant=tenant)
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        with delivering(database, rules=rules):
+            wait_until(lambda: len(slow.received) == 12, what="what is spare")
+            end_documents(database, 20, tenant="quick")
+            wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick")
+            at_the_slow_ones = len(slow.received)
+            is_over.set()
+
+    assert at_the_slow_ones == 12
 
 
 def test_slow_endpoints_do_not_hold_up_the_others(database: Database) -> None:
