@@ -163,6 +163,8 @@ def document_of(
         batch_id=fields.batch_id,
         priority=fields.lane,
         idempotency_key=idempotency_key,
+        external_id=fields.external_id,
+        user_metadata=fields.metadata,
     )
 
 
