@@ -97,6 +97,8 @@ def test_metadata_that_cannot_be_kept_is_refused(
     [
         ("in/none.pdf", 422, "source_not_found"),
         ("out/none.pdf", 403, "source_not_allowed"),
+        ("in/../out/none.pdf", 403, "source_not_allowed"),
+        ("in/./none.pdf", 403, "source_not_allowed"),
         ("in/\x00", 422, "invalid_request"),
         ("", 422, "invalid_request"),
     ],
