@@ -99,7 +99,7 @@ def test_a_run_that_is_to_end_makes_no_call() -> None:
     [
         (413, "file_too_large", True),
         (422, "invalid_request", True),
-        (422, "unknown_batch", False),
+        (404, "unknown_batch", False),
         (401, "unauthenticated", False),
         (409, "batch_closed", False),
     ],
