@@ -178,7 +178,7 @@ def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Request
         dispatch_after_s=services.settings.dispatch_grace_s,
     )
     if requested.is_new and not services.send_export(
-        requested.export.id, document.id, Priority(document.priority)
+        requested.export.id, document.id, priority=Priority(document.priority)
     ):
         ledger.leave_export_to_sweep(requested.export.id)
     return requested

@@ -53,6 +53,19 @@ class RecordedDrawings:
         return self.has_room
 
 
+@dataclass
+class RecordedExports:
+    """Is told of exports that wait; by default it has no room, and the sweep finds their rows."""
+
+    has_room: bool = False
+    asked: list[UUID] = field(default_factory=list)
+
+    def __call__(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool:
+        del document_id, priority
+        self.asked.append(export_id)
+        return self.has_room
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningApi:
     """The API on real servers, and what a test looks at it with."""

@@ -14,6 +14,7 @@ from db.engine import Database
 from tests.support.api_server import (
     RecordedDispatch,
     RecordedDrawings,
+    RecordedExports,
     make_key,
     open_store,
     served_in_thread,
@@ -45,6 +46,7 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
             place_for_split=lambda: nullcontext(enter_result=True),
             send_split=RecordedDispatch(),
             send_drawing=RecordedDrawings(),
+            send_export=RecordedExports(),
             probes={},
         )
 
