@@ -80,7 +80,7 @@ async def read_page(
     page = await anyio.to_thread.run_sync(ledger.page, document_id, page_index(page_number))
     view = page_view(page)
     etag = etags.etag_of(view.model_dump_json(), page.result_key or "")
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    headers = etags.headers_of(etag)
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     result = await services.in_storage_thread(_result_of, services.store, page)
@@ -128,7 +128,7 @@ async def read_page_image(
         raise ApiError("not_ready")
     key = keys.page_image_key(document_id, page.generation, index)
     etag = etags.etag_of(key)
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    headers = etags.headers_of(etag)
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     opened = await services.in_storage_thread(_open_if_there, services.store, key)

@@ -110,7 +110,7 @@ async def read_result(
     # Results are written once under a key of their own, so the key tells the version.
     etag = etags.etag_of(asked.result_key, format_, *([pages_name(wanted)] if wanted else []))
     if etags.matches(if_none_match, etag):
-        return Response(status_code=_NOT_MODIFIED, headers=_headers(etag))
+        return Response(status_code=_NOT_MODIFIED, headers=etags.headers_of(etag))
     if wanted is None and format_ != "markdown":
         is_text = format_ == "text"
         key = keys.text_key_of(asked.result_key) if is_text else asked.result_key
@@ -154,7 +154,7 @@ async def _exported(
     if export.result_key is not None:
         etag = etags.etag_of(export.result_key)
         if etags.matches(if_none_match, etag):
-            return Response(status_code=_NOT_MODIFIED, headers=_headers(etag))
+            return Response(status_code=_NOT_MODIFIED, headers=etags.headers_of(etag))
         return await _stored(asked, export.result_key, etag, services)
     if export.state == ExportState.FAILED:
         code = export.error_code or "internal"
@@ -178,14 +178,10 @@ def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Request
         dispatch_after_s=services.settings.dispatch_grace_s,
     )
     if requested.is_new and not services.send_export(
-        requested.export.id, document.id, Priority(document.priority)
+        requested.export.id, document.id, priority=Priority(document.priority)
     ):
         ledger.leave_export_to_sweep(requested.export.id)
     return requested
-
-
-def _headers(etag: str) -> dict[str, str]:
-    return {"ETag": etag, "Cache-Control": "private, no-cache"}
 
 
 async def _stored(asked: _Asked, key: str, etag: str, services: Services) -> Response:
@@ -202,7 +198,7 @@ def _streamed(
     name = pages_name(asked.wanted)
     extension = f".pages-{name}{facts.extension}" if name else facts.extension
     disposition = content_disposition(asked.document.filename, extension=extension)
-    headers = {**_headers(etag), "Content-Disposition": disposition}
+    headers = {**etags.headers_of(etag), "Content-Disposition": disposition}
     return StreamingResponse(
         parts_of(parts, services), headers=headers, media_type=facts.media_type
     )

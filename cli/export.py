@@ -6,19 +6,20 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.client import ApiClient, BatchStatus, DocumentStatus
 from cli.console import json_line, notices, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
+from cli.format_option import FormatOption, known_format
+from cli.local_names import local_name
 from cli.progress import Bar, progress_bar
 from cli.secret_options import read_secret
 from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, find, parse_id
-
-if TYPE_CHECKING:
-    from workers.ocr.exports.formats import ExportFormat
+from workers.ocr.exports.formats import FORMATS, ExportFormat
+from workers.ocr.exports.page_choice import parse_pages
 
 # So many are asked for before the first is waited for: workers make several at a time.
 _ASKED_AT_ONCE = 16
@@ -70,14 +71,7 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
         str, typer.Argument(metavar="BATCH|DOCUMENT", help="Id of a batch or a document.")
     ],
     *,
-    output_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="json|text|markdown|hocr|alto|csv|pdf",
-            help="What is written; pdf is the document with searchable text.",
-        ),
-    ] = "json",
+    output_format: FormatOption = "json",
     out_dir: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")
     ] = Path(),
@@ -96,8 +90,6 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
 
     What an earlier run has written is left out, so the same command goes on where it was stopped.
     """
-    from cli.ocr_choices import known_format
-
     chosen = known_format(output_format)
     if pages is not None:
         _require_pages(pages)
@@ -116,8 +108,6 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
 
 
 def _require_pages(given: str) -> None:
-    from workers.ocr.exports.page_choice import parse_pages
-
     try:
         parse_pages(given)
     except ValueError as error:
@@ -133,7 +123,7 @@ class _Fetch:
         self,
         client: ApiClient,
         out_dir: Path,
-        chosen: "ExportFormat",
+        chosen: ExportFormat,
         pages: str | None,
         *,
         overwrite: bool,
@@ -203,9 +193,6 @@ class _Fetch:
         return None
 
     def _name_of(self, document: DocumentStatus) -> str:
-        from cli.local_names import local_name
-        from workers.ocr.exports.formats import FORMATS
-
         part = f".pages-{self._pages}" if self._pages else ""
         return local_name(
             document.filename, f".{document.id}{part}{FORMATS[self._format].extension}"

@@ -59,9 +59,8 @@ def retry_some(session: Session, batch_id: UUID, *, limit: int) -> int:
     others hold what is left. A document that somebody is changing is passed over, and found by
     the next walk.
     """
-    batches.is_being_cancelled(
-        session, batch_id
-    )  # a cancel waits for this step, and ends the retry
+    # Asked for the lock alone: a cancel waits for this step, and ends the retry.
+    batches.is_being_cancelled(session, batch_id)
     batch = session.scalars(
         select(Batch)
         .where(Batch.id == batch_id, Batch.retry_requested_at.is_not(None))

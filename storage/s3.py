@@ -1,4 +1,4 @@
-"""The only door to boto3: S3, and everything that speaks it."""
+"""A door to boto3: S3, and everything that speaks it. The other one is ``storage.sqs``."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

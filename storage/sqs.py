@@ -1,4 +1,4 @@
-"""A door to boto3 of its own: a queue of Amazon SQS, or of what speaks its protocol."""
+"""A door to boto3: a queue of Amazon SQS, or of what speaks its protocol."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -16,8 +16,8 @@ from db.models import Document, Export
 from db.states import DocumentState
 from storage import keys
 from storage.s3 import S3ObjectStore
-from tests.integration.cli.conftest import TENANT, ServedApi
-from tests.support.api_server import open_store
+from tests.integration.cli.conftest import TENANT
+from tests.support.api_server import ServedApi, open_store
 from tests.support.export_checks import alto_words, check_alto
 from tests.support.results import page_of, result_of, stored
 from tests.support.rows import add_document
