@@ -52,7 +52,7 @@ def members(file: IO[bytes], kind: str, budget: Budget) -> Iterator[Member]:
         ArchiveError: it is broken, or a limit is reached.
     """
     stream = _Forward(_decompressed(file, kind), budget)
-    archive = stream.headers(
+    archive: Any = stream.headers(
         lambda: tarfile.TarFile(fileobj=stream, errorlevel=2)  # type: ignore[arg-type] # as far as it is used
     )
     number = 0

@@ -21,7 +21,7 @@ from tests.support.fault_checks import check_ended_once, forget_documents, log_m
 from tests.support.fleet import Fleet, wait_for, without_run
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, picture_of, write_lines
-from workers.celeryconfig import QUEUES, queue_list
+from workers.celeryconfig import QUEUES, SEPARATOR, queue_list
 
 # A recovery waits for a lease or a grace, and sometimes for one after the other.
 END_TIMEOUT_S = 90.0
@@ -276,7 +276,7 @@ class FaultStage:
     @contextmanager
     def _celery(self) -> Iterator[celery.Celery]:
         app = celery.Celery(broker=self.broker_url, set_as_current=False)
-        app.conf.broker_transport_options = {"global_keyprefix": KEY_PREFIX}
+        app.conf.broker_transport_options = {"global_keyprefix": KEY_PREFIX, "sep": SEPARATOR}
         try:
             yield app
         finally:
