@@ -223,6 +223,10 @@ class FaultStage:
             timeout_s=END_TIMEOUT_S,
         )
 
+    def is_a_worker_dead(self) -> bool:
+        """Say whether one of the workers does not run."""
+        return not all(map(self.fleet.is_running, WORKERS))
+
     def wait_until_workers_are_idle(self) -> None:
         """Wait until each worker that is alive says that it holds no message."""
         running = filter(self.fleet.is_running, WORKERS)
