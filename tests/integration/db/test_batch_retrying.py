@@ -79,7 +79,7 @@ def test_a_step_takes_few_documents_where_they_have_many_pages(
     counts = [retry_some(database, batch_id, limit=50) for _ in range(3)]
 
     assert counts == [3, 2, 0]
-    assert states(database, ids) == ["queued"] * 5
+    assert states(database, ids) == ["recognizing"] * 5  # their pages are known
     assert not is_retrying(database, batch_id)
 
 
