@@ -53,7 +53,7 @@ def read(fleet: Fleet, path: Path) -> str:
     document = fleet.wait_until_final(document_id, timeout_s=600)
     assert document["state"] == "succeeded", document
     [page] = fleet.result(document_id)["pages"]
-    return "\n".join(line["text"] for block in page["blocks"] for line in block["lines"])
+    return "\n".join(page["lines"][number]["text"] for number in page["reading_order"])
 
 
 def test_a_large_file_is_read_in_little_memory(fleet: Fleet, tmp_path: Path) -> None:
