@@ -121,7 +121,7 @@ class S3ObjectStore:
         if client is not None:
             client.close()
 
-    def put(self, key: str, body: bytes | bytearray, *, media_type: str) -> None:
+    def put(self, key: str, body: bytes, *, media_type: str) -> None:
         with _translated(key):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)
 
@@ -257,7 +257,7 @@ class _Upload:
 
     def finish(self) -> None:
         if self._upload_id is None:
-            self._store.put(self._key, self._pending, media_type=self._media_type)
+            self._store.put(self._key, bytes(self._pending), media_type=self._media_type)
             return
         if self._pending:
             self._send(self._pending)
