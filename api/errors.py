@@ -122,7 +122,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "This form of the result could not be made; export_error says why. Asked for again after "
         "an hour it is tried again.",
     ),
-    "no_image": ErrorKind(409, "No image", "The page cannot be drawn; its error says why."),
+    "no_image": ErrorKind(
+        409,
+        "No image",
+        "The page cannot be drawn; its error says why. Asked for again after ten minutes it is "
+        "tried again.",
+    ),
     "already_final": ErrorKind(
         409, "Already final", "The document has ended already, so there is nothing to cancel."
     ),

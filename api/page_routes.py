@@ -1,6 +1,7 @@
 """One page of a document: what was read on it, and its image."""
 
 import gzip
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any
@@ -161,15 +162,17 @@ def _open_if_there(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]] 
 
 
 def _require_drawable(store: ObjectStore, page: Page) -> None:
-    """Ask whether a page was found to be one that cannot be drawn.
+    """Ask whether a page was found, not long ago, to be one that cannot be drawn.
 
     Raises:
         ApiError: it was; the answer says why.
     """
     key = keys.page_image_error_key(page.document_id, page.generation, page.page_index)
     try:
-        code = store.get(key).decode()
+        code, _, counts_until_s = store.get(key).decode().partition(" ")
     except ObjectNotFoundError:
+        return
+    if time.time() >= float(counts_until_s or 0):
         return
     raise ApiError("no_image", extra={"page_error": {"code": code, "message": sentence(code)}})
 

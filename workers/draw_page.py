@@ -4,8 +4,10 @@ It is made when somebody asks for it: nobody looks at most pages of an archive.
 """
 
 import gzip
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 import orjson
@@ -26,6 +28,10 @@ from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
 
 log = structlog.get_logger(__name__)
+
+# A page that cannot be drawn is not tried before: the machine may only have been slow, or the
+# kernel short of memory; but a page may also cost the time limit whenever somebody asks.
+TRY_AGAIN_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ def draw_page(
             body = _drawn(wanted, store=store, path=path, renderer=renderer)
         except (DocumentError, PageError) as error:
             image_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
-            store.put(image_key, error.code.encode(), media_type="text/plain; charset=utf-8")
+            reason = f"{error.code} {time.time() + TRY_AGAIN_S:.0f}"
+            store.put(image_key, reason.encode(), media_type="text/plain; charset=utf-8")
             return False
         store.put(image_key, body, media_type=encoded_page.MEDIA_TYPE)
         # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds

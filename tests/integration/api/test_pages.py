@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from typing import Any
 from uuid import UUID
 
@@ -98,12 +99,29 @@ def test_a_page_that_is_worked_on_has_no_image_yet(api: RunningApi) -> None:
 def test_an_image_that_cannot_be_drawn_says_why(api: RunningApi) -> None:
     document_id = add_read(api)
     key = keys.page_image_error_key(document_id, 1, 1)
-    api.store.put(key, b"page_too_large", media_type="text/plain")
+    until_s = time.time() + 60
+    api.store.put(key, f"page_too_large {until_s:.0f}".encode(), media_type="text/plain")
 
     answer = api.client.get(f"/v1/documents/{document_id}/pages/2/image")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "no_image")
     assert answer.json()["page_error"]["code"] == "page_too_large"
+
+
+@pytest.mark.parametrize("reason", ["page_timeout 1700000000", "page_timeout"])
+def test_an_image_that_could_not_be_drawn_long_ago_is_asked_for_again(
+    serve: Serve, reason: str
+) -> None:
+    drawings = RecordedDrawings()
+    with serve(send_drawing=drawings) as api:
+        document_id = add_read(api)
+        key = keys.page_image_error_key(document_id, 1, 1)
+        api.store.put(key, reason.encode(), media_type="text/plain")
+
+        answer = api.client.get(f"/v1/documents/{document_id}/pages/2/image")
+
+    assert answer.status_code == 202
+    assert drawings.asked == [(document_id, 1)]
 
 
 def test_a_full_queue_is_told(serve: Serve) -> None:

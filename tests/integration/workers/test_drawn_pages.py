@@ -1,6 +1,7 @@
 """Page images: drawn on demand, in the frame of the result, and gone with their document."""
 
 import io
+import time
 from uuid import UUID
 
 from PIL import Image
@@ -12,7 +13,8 @@ from storage.memory import InMemoryObjectStore
 from tests.support.engines import FailingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import TENANT
-from workers.draw_page import draw_page
+from tests.support.slow_renderer import SlowOnce
+from workers.draw_page import TRY_AGAIN_S, draw_page
 from workers.ocr.errors import InferenceError
 from workers.page_renderer import PageRenderer, RenderLimits
 
@@ -38,6 +40,14 @@ def draw(
 def image_keys(store: InMemoryObjectStore, document_id: UUID) -> list[str]:
     prefix = f"{keys.document_prefix(document_id)}1/images/"
     return [each.key.removeprefix(prefix) for each in store.list(prefix)]
+
+
+def reason_of(pipeline: Pipeline, document_id: UUID) -> str:
+    """Return why the first page has no image, which has to count for a while, and not for ever."""
+    told = pipeline.store.get(keys.page_image_error_key(document_id, 1, 0)).decode()
+    code, until_s = told.split(" ")
+    assert 0 < float(until_s) - time.time() <= TRY_AGAIN_S + 1
+    return code
 
 
 class ChangingStore(InMemoryObjectStore):
@@ -100,8 +110,22 @@ def test_a_page_that_cannot_be_drawn_says_why(pipeline: Pipeline) -> None:
     with PageRenderer(RenderLimits(max_pixels=1_000)) as small:
         assert not draw(pipeline, document_id, 0, renderer=small)
 
-    code = pipeline.store.get(keys.page_image_error_key(document_id, 1, 0))
-    assert code == b"page_too_large"
+    assert reason_of(pipeline, document_id) == "page_too_large"
+
+
+def test_a_page_that_took_too_long_once_is_drawn_when_it_is_asked_for_again(
+    pipeline: Pipeline,
+) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.finish(document_id)
+
+    with SlowOnce(RenderLimits()) as slow:
+        first = draw(pipeline, document_id, 0, renderer=slow)
+        reason = reason_of(pipeline, document_id)
+        second = draw(pipeline, document_id, 0, renderer=slow)
+
+    assert (first, reason, second) == (False, "page_timeout", True)
+    assert image_keys(pipeline.store, document_id) == ["0.error", "0.jpg"]
 
 
 def test_nothing_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipeline) -> None:
