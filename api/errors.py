@@ -171,6 +171,13 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
     ),
+    "too_many_images": ErrorKind(
+        503,
+        "Too many images",
+        "As many page images are being drawn as fit, or as one tenant may have; ask again in a "
+        "moment.",
+        2,
+    ),
     "too_many_streams": ErrorKind(
         429,
         "Too many streams",

@@ -3,7 +3,6 @@
 import gzip
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -109,7 +108,7 @@ async def read_page(
             "not_ready",
             "no_image",
             "invalid_request",
-            "system_full",
+            "too_many_images",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -135,7 +134,7 @@ async def read_page_image(
     opened = await services.in_storage_thread(_open_if_there, services.store, key)
     if opened is None:
         await services.in_storage_thread(_require_drawable, services.store, page)
-        await anyio.to_thread.run_sync(_draw, services, document_id, index)
+        await anyio.to_thread.run_sync(_draw, services, ledger.tenant, document_id, index)
         return JSONResponse(
             DrawingView().model_dump(),
             status_code=_ACCEPTED,
@@ -177,13 +176,15 @@ def _require_drawable(store: ObjectStore, page: Page) -> None:
     raise ApiError("no_image", extra={"page_error": {"code": code, "message": sentence(code)}})
 
 
-def _draw(services: Services, document_id: UUID, index: int) -> None:
+def _draw(services: Services, tenant: str, document_id: UUID, index: int) -> None:
     """Ask a worker for an image.
 
     Raises:
-        ApiError: the queue is full, or the broker away.
+        ApiError: there is no room for it, or none for this tenant, or the broker is away.
     """
-    with suppress(DispatchError):
-        if services.send_drawing(document_id, index):
-            return
-    raise ApiError("system_full")
+    try:
+        has_room = services.send_drawing(document_id, index, tenant=tenant)
+    except DispatchError as error:
+        raise ApiError("busy") from error
+    if not has_room:
+        raise ApiError("too_many_images")

@@ -20,6 +20,7 @@ from db.states import DocumentState, PageState
 from storage import keys
 from storage.errors import StorageError
 from storage.object_store import ObjectStore
+from workers import dispatch
 from workers.ocr import encoded_page
 from workers.ocr.encoded_page import PageFrame
 from workers.ocr.errors import DocumentError, PageError, RenderChildError
@@ -65,26 +66,46 @@ def draw_page(
     """
     structlog.contextvars.bind_contextvars(document_id=str(document_id), page_index=page_index)
     try:
-        wanted = _read(document_id, page_index, transaction)
-        if wanted is None:
-            return False
-        image_key = keys.page_image_key(document_id, wanted.generation, page_index)
-        try:
-            path = source_file.fetch(document_id, sha256=wanted.sha256)
-            body = _drawn(wanted, store=store, path=path, renderer=renderer)
-        except (DocumentError, PageError) as error:
-            image_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
-            reason = f"{error.code} {time.time() + TRY_AGAIN_S:.0f}"
-            store.put(image_key, reason.encode(), media_type="text/plain; charset=utf-8")
-            return False
-        store.put(image_key, body, media_type=encoded_page.MEDIA_TYPE)
-        # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds
-        # the object himself.
-        if _read(document_id, page_index, transaction) is None:
-            store.delete([image_key])
-            return False
+        return _draw(document_id, page_index, transaction, store, source_file, renderer)
     except (DatabaseError, StorageError, RenderChildError):
         log.warning("page image not made", exc_info=True)
+        return False
+    finally:
+        dispatch.end_drawing(document_id, page_index)
+
+
+def _draw(
+    document_id: UUID,
+    page_index: int,
+    transaction: Transaction,
+    store: ObjectStore,
+    source_file: SourceFile,
+    renderer: PageRenderer,
+) -> bool:
+    """Write an image, or why there cannot be one; say whether it was an image.
+
+    Raises:
+        DatabaseError: the page cannot be looked up.
+        StorageError: something cannot be read or written.
+        RenderChildError: there is no process to draw it.
+    """
+    wanted = _read(document_id, page_index, transaction)
+    if wanted is None:
+        return False
+    image_key = keys.page_image_key(document_id, wanted.generation, page_index)
+    try:
+        path = source_file.fetch(document_id, sha256=wanted.sha256)
+        body = _drawn(wanted, store=store, path=path, renderer=renderer)
+    except (DocumentError, PageError) as error:
+        image_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
+        reason = f"{error.code} {time.time() + TRY_AGAIN_S:.0f}"
+        store.put(image_key, reason.encode(), media_type="text/plain; charset=utf-8")
+        return False
+    store.put(image_key, body, media_type=encoded_page.MEDIA_TYPE)
+    # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds the
+    # object himself.
+    if _read(document_id, page_index, transaction) is None:
+        store.delete([image_key])
         return False
     return True
 

@@ -13,6 +13,7 @@ from db.states import DocumentState, PageState
 from storage import keys
 from tests.support.api_server import RecordedDrawings, RunningApi, Serve
 from tests.support.rows import add_document
+from workers.dispatch import DispatchError
 
 PAGE = {"page_number": 2, "state": "ok", "lines": [{"text": "Grüße"}]}
 IMAGE = b"\xff\xd8 an image"
@@ -124,12 +125,22 @@ def test_an_image_that_could_not_be_drawn_long_ago_is_asked_for_again(
     assert drawings.asked == [(document_id, 1)]
 
 
-def test_a_full_queue_is_told(serve: Serve) -> None:
+def test_no_room_for_an_image_is_told(serve: Serve) -> None:
     with serve(send_drawing=RecordedDrawings(has_room=False)) as api:
         answer = api.client.get(f"/v1/documents/{add_read(api)}/pages/2/image")
 
-    assert (answer.status_code, answer.json()["code"]) == (503, "system_full")
+    assert (answer.status_code, answer.json()["code"]) == (503, "too_many_images")
     assert "Retry-After" in answer.headers
+
+
+def test_a_broker_that_is_away_is_told(serve: Serve) -> None:
+    def away(*_: object, **__: object) -> bool:
+        raise DispatchError
+
+    with serve(send_drawing=away) as api:
+        answer = api.client.get(f"/v1/documents/{add_read(api)}/pages/2/image")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
 
 
 def test_the_pages_of_another_tenant_are_not_found(api: RunningApi) -> None:

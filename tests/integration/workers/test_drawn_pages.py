@@ -14,6 +14,7 @@ from tests.support.engines import FailingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import TENANT
 from tests.support.slow_renderer import SlowOnce
+from workers import dispatch
 from workers.draw_page import TRY_AGAIN_S, draw_page
 from workers.ocr.errors import InferenceError
 from workers.page_renderer import PageRenderer, RenderLimits
@@ -82,6 +83,19 @@ def test_the_image_of_a_page_is_as_large_as_its_result_says(pipeline: Pipeline) 
     page = pipeline.result(document_id)["pages"][1]
     with Image.open(io.BytesIO(body)) as image:
         assert image.size == (page["width_px"], page["height_px"])
+
+
+def test_whoever_drew_an_image_makes_room_for_the_next(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(2))
+    pipeline.finish(document_id)
+    answers = [
+        dispatch.send_drawing(document_id, index, tenant=TENANT, limit=16) for index in (0, 1)
+    ]
+
+    draw(pipeline, document_id, 0)
+
+    assert answers == [True, False]
+    assert dispatch.send_drawing(document_id, 1, tenant=TENANT, limit=16)
 
 
 def test_a_page_that_nobody_could_read_is_drawn_all_the_same(pipeline: Pipeline) -> None:
