@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Update, and_, case, func, or_, select, upd
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from db import documents
 from db.errors import StaleStateError
 from db.ids import new_id
 from db.models import Document, Export
@@ -126,6 +127,11 @@ def claim(
 
     One that has used up ``max_attempts`` is left to the sweep, which gives it up.
     """
+    document_id = session.scalar(select(Export.document_id).where(Export.id == export_id))
+    if document_id is None:
+        return None
+    # Whoever deletes the document at this moment sees this export run, or is seen.
+    documents.lock(session, document_id)
     lease_end = func.now() + timedelta(seconds=lease_s)
     row = session.execute(
         update(Export)

@@ -92,22 +92,24 @@ def _draw(
     wanted = _read(document_id, page_index, transaction)
     if wanted is None:
         return False
-    image_key = keys.page_image_key(document_id, wanted.generation, page_index)
     try:
         path = source_file.fetch(document_id, sha256=wanted.sha256)
         body = _drawn(wanted, store=store, path=path, renderer=renderer)
     except (DocumentError, PageError) as error:
-        image_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
+        is_drawn = False
+        written_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
         reason = f"{error.code} {time.time() + TRY_AGAIN_S:.0f}"
-        store.put(image_key, reason.encode(), media_type="text/plain; charset=utf-8")
-        return False
-    store.put(image_key, body, media_type=encoded_page.MEDIA_TYPE)
+        store.put(written_key, reason.encode(), media_type="text/plain; charset=utf-8")
+    else:
+        is_drawn = True
+        written_key = keys.page_image_key(document_id, wanted.generation, page_index)
+        store.put(written_key, body, media_type=encoded_page.MEDIA_TYPE)
     # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds the
     # object himself.
     if _read(document_id, page_index, transaction) is None:
-        store.delete([image_key])
+        store.delete([written_key])
         return False
-    return True
+    return is_drawn
 
 
 def _read(document_id: UUID, page_index: int, transaction: Transaction) -> _Wanted | None:

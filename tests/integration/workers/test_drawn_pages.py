@@ -152,6 +152,17 @@ def test_nothing_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipelin
     assert image_keys(store, document_id) == []
 
 
+def test_no_reason_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.finish(document_id)
+    store = ChangingStore(pipeline, document_id)
+
+    with PageRenderer(RenderLimits(max_pixels=1_000)) as small:
+        assert not draw(pipeline, document_id, 0, store=store, renderer=small)
+
+    assert image_keys(store, document_id) == []
+
+
 def test_a_store_that_is_away_costs_the_image_and_no_more(pipeline: Pipeline) -> None:
     document_id = pipeline.accept(tiff_of(1))
     pipeline.finish(document_id)

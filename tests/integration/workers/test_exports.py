@@ -18,7 +18,9 @@ from tests.support.export_checks import check_alto
 from tests.support.pdf_files import grey_pages
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import NOT_DUE_S, TENANT
+from tests.support.stores import StoreWithACallback
 from workers.celeryconfig import EXPORT_QUEUE
+from workers.clear_storage import clear_storage
 from workers.export_document import export_document
 from workers.queue_room import waiting
 
@@ -243,6 +245,27 @@ def test_objects_of_a_document_whose_export_is_under_way_are_removed_twice(
         (deletion,) = deleting.take(session, limit=1, backoff_s=60)
 
     assert not deletion.is_last
+
+
+def test_what_was_written_for_a_document_that_was_deleted_meanwhile_is_removed(
+    pipeline: Pipeline, read_document: UUID
+) -> None:
+    asked = ask(pipeline, read_document, "csv")
+
+    def delete_all() -> None:
+        with pipeline.database.transaction() as session:
+            deleting.mark(session, read_document, tenant=TENANT, writers_s=-1)
+        clear_storage(
+            transaction=pipeline.database.transaction, store=pipeline.store, rules=pipeline.rules
+        )
+
+    store = StoreWithACallback(delete_all)
+    for each in pipeline.store.list(""):
+        store.put(each.key, pipeline.store.get(each.key), media_type="")
+
+    assert make(pipeline, asked.export.id, store=store) == 0
+
+    assert list(store.list(f"{keys.document_prefix(read_document)}1/exports/")) == []
 
 
 def test_json_of_all_pages_is_the_result(pipeline: Pipeline, read_document: UUID) -> None:
