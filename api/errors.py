@@ -122,6 +122,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "This form of the result could not be made; export_error says why. Asked for again after "
         "an hour it is tried again.",
     ),
+    "too_many_exports": ErrorKind(
+        409,
+        "Too many exports",
+        "The result has as many exports, of formats and choices of pages, as it may have; ask for "
+        "larger ranges, or for all pages.",
+    ),
     "no_image": ErrorKind(
         409,
         "No image",
@@ -170,6 +176,13 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Too many uploads",
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
+    ),
+    "too_many_open_exports": ErrorKind(
+        429,
+        "Too many open exports",
+        "As many exports of this tenant wait as may; fetch some that were asked for before asking "
+        "for more.",
+        10,
     ),
     "too_many_images": ErrorKind(
         503,

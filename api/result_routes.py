@@ -19,7 +19,7 @@ from api.object_streams import PART_BYTES, open_object, parts_of
 from api.problems import declared
 from api.services import Services
 from api.views import is_final
-from db.exports import Requested
+from db.exports import Refusal, Requested
 from db.models import Document
 from db.states import DocumentState, ExportState, Priority
 from storage import keys
@@ -32,6 +32,11 @@ from workers.ocr.exports.text_formats import TEXT_WRITERS
 _NOT_MODIFIED = 304
 _ACCEPTED = 202
 _EXPORT_RETRY_AFTER_S = 2
+_MOST_SENT_AT_ONCE = 16
+_REFUSALS = {
+    Refusal.TENANT_FULL: "too_many_open_exports",
+    Refusal.RESULT_FULL: "too_many_exports",
+}
 
 router = APIRouter(tags=["results"])
 
@@ -74,6 +79,8 @@ class ExportView(BaseModel):
             "no_result",
             "cancelled",
             "export_failed",
+            "too_many_exports",
+            "too_many_open_exports",
             "invalid_request",
             "storage_unavailable",
             "database_unavailable",
@@ -147,7 +154,7 @@ async def _exported(
     """Answer with what a worker has stored, or have it made.
 
     Raises:
-        ApiError: it could not be made.
+        ApiError: it could not be made, or there is no room for it.
     """
     requested = await anyio.to_thread.run_sync(_request, asked, ledger, services)
     export = requested.export
@@ -168,7 +175,11 @@ async def _exported(
 
 
 def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Requested:
-    """Insert the row where there is none, and tell a worker of it after the commit."""
+    """Insert the row where there is none, and tell a worker of it after the commit.
+
+    Raises:
+        ApiError: the tenant, or the result, has as many exports as it may.
+    """
     document = asked.document
     requested = ledger.export(
         document.id,
@@ -177,8 +188,12 @@ def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Request
         pages=pages_name(asked.wanted),
         dispatch_after_s=services.settings.dispatch_grace_s,
     )
-    if requested.is_new and not services.send_export(
-        requested.export.id, document.id, Priority(document.priority)
+    if isinstance(requested, Refusal):
+        raise ApiError(_REFUSALS[requested])
+    # Those of a tenant who wants many are sent by the sweep, which minds whose turn it is.
+    if requested.is_new and not (
+        requested.open_before < _MOST_SENT_AT_ONCE
+        and services.send_export(requested.export.id, document.id, Priority(document.priority))
     ):
         ledger.leave_export_to_sweep(requested.export.id)
     return requested

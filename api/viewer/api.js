@@ -4,7 +4,7 @@ const KEY = "pagefleet-key";
 const WAIT_S = 2;
 const MOST_WAITS = 120;
 const ACCEPTED = 202;
-const FULL = new Set(["too_many_images"]);
+const FULL = new Set(["too_many_images", "too_many_open_exports"]);
 
 export class Problem extends Error {
   constructor(status, body) {

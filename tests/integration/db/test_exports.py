@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from db import deleting, documents, exports
 from db.engine import Database, Session
-from db.exports import ExportClaim
+from db.exports import ExportClaim, Requested
 from db.states import DocumentState
 from tests.support.locks import wait_for_somebody_who_waits
 from tests.support.rows import NOT_DUE_S, TENANT, add_document
@@ -26,14 +26,16 @@ def document_id(database: Database) -> UUID:
 @pytest.fixture
 def export_id(database: Database, document_id: UUID) -> UUID:
     with database.transaction() as session:
-        return exports.request(
+        requested = exports.request(
             session,
             documents.get(session, document_id),
             generation=1,
             name="csv",
             pages="",
             dispatch_after_s=NOT_DUE_S,
-        ).export.id
+        )
+    assert isinstance(requested, Requested)
+    return requested.export.id
 
 
 def claim(session: Session, export_id: UUID) -> ExportClaim | None:

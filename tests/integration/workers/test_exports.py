@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pymupdf
 import pytest
+from celery import Celery
 
 from db import deleting, exports
 from db.exports import Requested
-from db.models import Export
+from db.models import Document, Export
 from db.states import ExportState
 from storage import keys
 from tests.support.export_checks import check_alto
@@ -29,7 +30,7 @@ def ask(
     pipeline: Pipeline, document_id: UUID, name: str, *, pages: str = "", due_s: float = NOT_DUE_S
 ) -> Requested:
     with pipeline.database.transaction() as session:
-        return exports.request(
+        requested = exports.request(
             session,
             pipeline.document(document_id),
             generation=pipeline.document(document_id).generation,
@@ -37,6 +38,8 @@ def ask(
             pages=pages,
             dispatch_after_s=due_s,
         )
+    assert isinstance(requested, Requested)
+    return requested
 
 
 def make(pipeline: Pipeline, export_id: UUID, **changes: Any) -> int:
@@ -146,6 +149,27 @@ def test_an_export_whose_message_was_lost_is_sent_by_the_sweep(
     assert waiting()[EXPORT_QUEUE] == 0
     pipeline.sweep()
     assert waiting()[EXPORT_QUEUE] == 1
+
+
+def test_exports_of_one_tenant_leave_another_one_his_turn(
+    pipeline: Pipeline, read_document: UUID, broker: Celery
+) -> None:
+    for last in range(1, 101):
+        ask(pipeline, read_document, "csv", pages=f"1-{last}", due_s=-60)
+    other_document = pipeline.accept(tiff_of(1))
+    with pipeline.database.transaction() as session:
+        session.get_one(Document, other_document).tenant = "another"
+    pipeline.sweep()
+    sent_before = waiting()[EXPORT_QUEUE]
+
+    with broker.connection_for_read() as connection:
+        for _ in range(2):
+            connection.default_channel.basic_get(EXPORT_QUEUE, no_ack=True)
+    asked = ask(pipeline, other_document, "csv", due_s=-1)
+    pipeline.sweep()
+
+    assert sent_before == waiting()[EXPORT_QUEUE] == pipeline.rules.queue_limit // 8
+    assert row(pipeline, asked.export.id).deliveries == 1
 
 
 def test_an_export_whose_worker_died_is_made_by_the_next(
