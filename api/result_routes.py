@@ -50,8 +50,11 @@ _RESULT_CONTENT = {
         if name != "json"
     },
 }
+_STORED: frozenset[ExportFormat] = frozenset({"json", "text"})
 # Made of the result while it is sent; the others are made once, by a worker.
 _MADE_AT_ONCE: frozenset[ExportFormat] = frozenset({"json", "text", "markdown"})
+# The way to a page leads through all before it, and holds one of a few threads for storage.
+_MOST_READ_AT_ONCE_BYTES = 32 * 2**20
 
 
 class ExportView(BaseModel):
@@ -106,19 +109,21 @@ async def read_result(
 ) -> Response:
     """Return the newest result of a document, in one of its forms.
 
-    `json`, `text` and `markdown` are sent at once. The others are made by a worker when they are
-    first asked for, and answered with 202 until then.
+    `json` and `text` of all pages are sent as they are stored, and made at once of some pages, as
+    `markdown` is, where the result is not large. All else is made by a worker when it is first
+    asked for, and answered with 202 until then.
     """
     entry = await anyio.to_thread.run_sync(ledger.document, document_id)
     wanted = _wanted_pages(pages, entry.document.page_count)
     asked = _Asked(entry.document, _require_result(entry.document), format_, wanted)
-    if format_ not in _MADE_AT_ONCE:
+    is_stored = wanted is None and format_ in _STORED
+    if not is_stored and not _is_made_at_once(asked):
         return await _exported(asked, ledger, services, if_none_match)
     # Results are written once under a key of their own, so the key tells the version.
     etag = etags.etag_of(asked.result_key, format_, *([pages_name(wanted)] if wanted else []))
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=_headers(etag))
-    if wanted is None and format_ != "markdown":
+    if is_stored:
         is_text = format_ == "text"
         key = keys.text_key_of(asked.result_key) if is_text else asked.result_key
         return await _stored(asked, key, etag, services)
@@ -134,6 +139,11 @@ class _Asked:
     result_key: str
     name: ExportFormat
     wanted: range | None
+
+
+def _is_made_at_once(asked: _Asked) -> bool:
+    size_bytes = asked.document.result_size_bytes or 0
+    return asked.name in _MADE_AT_ONCE and size_bytes <= _MOST_READ_AT_ONCE_BYTES
 
 
 def _wanted_pages(given: str | None, page_count: int | None) -> range | None:

@@ -82,6 +82,31 @@ def test_some_pages_are_sent_as_text_and_json(api: RunningApi, document_id: UUID
     assert text.headers["ETag"] != whole.headers["ETag"]
 
 
+@pytest.mark.parametrize("parameters", [{"format": "text", "pages": "3"}, {"format": "markdown"}])
+def test_of_a_large_result_a_worker_makes_what_is_not_stored(
+    api: RunningApi, document_id: UUID, parameters: dict[str, str]
+) -> None:
+    with api.database.transaction() as session:
+        session.get_one(Document, document_id).result_size_bytes = 300 * 2**20
+
+    first = ask(api, document_id, **parameters)
+    make(api)
+    second = ask(api, document_id, **parameters)
+
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert "three" in second.text
+
+
+def test_of_a_large_result_what_is_stored_is_sent_at_once(
+    api: RunningApi, document_id: UUID
+) -> None:
+    with api.database.transaction() as session:
+        session.get_one(Document, document_id).result_size_bytes = 300 * 2**20
+
+    assert len(ask(api, document_id).json()["pages"]) == 3
+    assert exports_of(api) == []
+
+
 @pytest.mark.parametrize("pages", ["4", "2-4", "0", "3-2", "x", "1,2"])
 def test_pages_that_the_document_does_not_have_are_refused(
     api: RunningApi, document_id: UUID, pages: str
