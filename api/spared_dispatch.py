@@ -30,7 +30,7 @@ class SendExport(Protocol):
 class SendDrawing(Protocol):
     """Asks for the image of a page; False when there is no room, ``DispatchError`` likewise."""
 
-    def __call__(self, document_id: UUID, page_index: int) -> bool: ...
+    def __call__(self, document_id: UUID, page_index: int, *, tenant: str) -> bool: ...
 
 
 PlaceForSplit = Callable[[], AbstractContextManager[bool]]
@@ -79,14 +79,14 @@ class SparedDispatch:
         with self._spared():
             self._send_split(document_id, priority=priority)
 
-    def send_drawing(self, document_id: UUID, page_index: int) -> bool:
-        """Ask for the image of a page; False: there is no room.
+    def send_drawing(self, document_id: UUID, page_index: int, *, tenant: str) -> bool:
+        """Ask for the image of a page; False: there is no room, or none for this tenant.
 
         Raises:
             DispatchError: as ``send_split``.
         """
         with self._spared():
-            return self._send_drawing(document_id, page_index)
+            return self._send_drawing(document_id, page_index, tenant=tenant)
 
     @contextmanager
     def place_for_split(self) -> Iterator[bool]:

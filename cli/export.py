@@ -23,10 +23,15 @@ from workers.ocr.exports.page_choice import parse_pages
 
 # So many are asked for before the first is waited for: workers make several at a time.
 _ASKED_AT_ONCE = 16
-# 503 is the system's, not the document's: asked again for so long.
+# These are the document's, and cost no other one its turn. 500 too: its result may be gone.
+_OF_DOCUMENT = frozenset({404, 409, 422, 500})
+# These are the system's: asked again for so long.
+_OF_SYSTEM = frozenset({429, 503})
 _MOST_REFUSALS = 20
-_UNAVAILABLE = 503
 _REFUSED_PAUSE_S = 5.0
+# An answer that breaks off while the API goes on answering.
+_MOST_BREAKS = 3
+_BREAK_PAUSE_S = 1.0
 
 
 @dataclass(slots=True)
@@ -37,6 +42,7 @@ class _Wanted:
     output: Path
     not_before_s: float = 0.0
     refusals: int = 0
+    breaks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +181,12 @@ class _Fetch:
                 document.id, wanted.output, name=self._format, pages=self._pages
             )
         except ApiError as error:
-            if error.status == _UNAVAILABLE and wanted.refusals < _MOST_REFUSALS:
-                wanted.refusals += 1
-                pause_s = _REFUSED_PAUSE_S
-            elif error.status in {404, 409, 422}:
+            if error.status in _OF_DOCUMENT:
                 return _Outcome(document, "failed", code=error.code, message=error.message)
-            else:
-                raise
+            pause_s = self._pause_after(error, wanted)
+            if wanted.breaks == _MOST_BREAKS:
+                message = "The answer broke off each time. The API's log says why."
+                return _Outcome(document, "failed", code="broken_off", message=message)
         except OSError as error:
             raise CommandError(
                 f"{shown(wanted.output)} cannot be written: {error.strerror or error}",
@@ -191,6 +196,27 @@ class _Fetch:
             return _Outcome(document, "written", wanted.output)
         wanted.not_before_s = time.monotonic() + pause_s
         return None
+
+    def _pause_after(self, error: ApiError, wanted: _Wanted) -> float:
+        """Return in how many seconds to ask again; counts how often it came to that.
+
+        Raises:
+            ApiError: the API is away, refuses everything, or says the same for too long.
+        """
+        if error.status is None:
+            try:
+                self._client.require_ready()
+            except ApiError as unready:
+                if unready.status is None:
+                    raise
+                error = unready
+            else:
+                wanted.breaks += 1
+                return _BREAK_PAUSE_S
+        if error.status not in _OF_SYSTEM or wanted.refusals == _MOST_REFUSALS:
+            raise error
+        wanted.refusals += 1
+        return error.retry_after_s or _REFUSED_PAUSE_S
 
     def _name_of(self, document: DocumentStatus) -> str:
         part = f".pages-{self._pages}" if self._pages else ""
