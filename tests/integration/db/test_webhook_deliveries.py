@@ -10,11 +10,11 @@ from sqlalchemy import text
 from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
 from db.documents import DocumentClaim
 from db.engine import Database, Session
-from db.errors import RowNotFoundError
+from db.errors import RowNotFoundError, TooManyWebhooksError
 from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState, DocumentState
 from db.webhook_deliveries import DueDelivery, Failure
-from db.webhooks import EVENT_TYPES, TooManyWebhooksError
+from db.webhooks import EVENT_TYPES
 from tests.support.backlog import add_batch
 from tests.support.rows import TENANT, add_document, claim_split
 
