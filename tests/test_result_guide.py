@@ -82,8 +82,15 @@ def test_the_guide_explains_what_the_code_writes() -> None:
     line = TextLine("a", quad, 0.9, 0.8, (Word("a", Box(1, 1, 9, 5)),))
     page = PageResult(
         page_index=0,
-        **{"width_px": 10, "height_px": 10, "dpi": 200, "rotation_deg": 0, "skew_deg": 0.0},
-        **{"crops_found": 1, "crops_kept": 1, "lines": (line,), "blocks": (Block((0,)),)},
+        width_px=10,
+        height_px=10,
+        dpi=200,
+        rotation_deg=0,
+        skew_deg=0.0,
+        crops_found=1,
+        crops_kept=1,
+        lines=(line,),
+        blocks=(Block((0,)),),
         warnings=("reduced_resolution",),
     )
     result = document_json(

@@ -19,10 +19,10 @@ LANGUAGES = {"sh", "python"}
 _NOT_FOR_USERS = {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"}
 REASONS = {
     "it sets the machine up",
+    "it fetches models",
     "it needs a GPU",
-    "it needs Amazon",
     "it needs a MinIO",
-    "it takes hours, and the programs that it compares with",
+    "it takes hours",
 }
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
