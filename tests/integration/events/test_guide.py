@@ -34,7 +34,8 @@ def shell(aws: AwsServer, database_url: str, tmp_path: Path) -> GuideShell:
     return GuideShell(
         tmp_path,
         variables={
-            "AWS_ENDPOINT_URL": aws.url, "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_ENDPOINT_URL": aws.url,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
             "AWS_SECRET_ACCESS_KEY": "secret",
             "PAGEFLEET_HOME": str(tmp_path),
             "PAGEFLEET_DATABASE_URL": database_url,
