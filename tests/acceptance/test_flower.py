@@ -47,12 +47,17 @@ def flower(stack: EmbeddedStack) -> Flower:
     """The stack's, once it knows all workers."""
     state = stack.state
     flower = Flower(state.flower_url, (state.flower_user, state.flower_password))
-    wait_for("the workers in Flower", lambda: names_of_workers(flower) == WORKERS, timeout_s=120)
+    wait_for("the workers in Flower", lambda: knows_all_workers(flower), timeout_s=200)
     return flower
 
 
-def names_of_workers(flower: Flower) -> set[str]:
-    return {name.partition("@")[0] for name in flower.json("/api/workers", refresh="true")}
+def knows_all_workers(flower: Flower) -> bool:
+    """Say whether all have answered; one that loads its models may take longer than it is given."""
+    workers = flower.json("/api/workers", refresh="true")
+    names = {name.partition("@")[0] for name in workers}
+    return names == WORKERS and all(
+        {"stats", "active_queues", "registered"} <= worker.keys() for worker in workers.values()
+    )
 
 
 def test_a_batch_is_seen_while_it_is_read(
@@ -143,6 +148,12 @@ def password_of(url: str) -> str:
     return url.partition("//")[2].partition("@")[0].rpartition(":")[2]
 
 
+def revoked_at(flower: Flower, worker: str) -> list[str]:
+    """Return the ids that a worker would not run; it is asked alone for them."""
+    answer = flower.json("/api/workers", refresh="true", workername=worker)
+    return list(answer[worker].get("revoked") or ())
+
+
 def what_stands(flower: Flower) -> dict[str, Any]:
     """Return all that a mutation could change."""
     workers = flower.json("/api/workers", refresh="true")
@@ -158,7 +169,7 @@ def what_stands(flower: Flower) -> dict[str, Any]:
                 worker["stats"]["total"],
                 sorted(queue["name"] for queue in worker["active_queues"]),
                 sorted(worker["registered"]),  # with the rate limit of each task
-                flower.json("/api/workers", refresh="true", workername=name)[name]["revoked"],
+                revoked_at(flower, name),
             )
             for name, worker in workers.items()
         },

@@ -21,7 +21,7 @@ class Flower:
     account: tuple[str, str]
 
     def get(self, path: str, **parameters: str) -> httpx.Response:
-        return self.ask("GET", path, auth=self.account, params=parameters)
+        return self.ask("GET", path, auth=self.account, params=parameters or None)
 
     def json(self, path: str, **parameters: str) -> Any:
         return self.get(path, **parameters).raise_for_status().json()
