@@ -31,7 +31,7 @@ class GuideShell:
     Args:
         folder: where the commands run; made where it is not there.
         variables: of the environment, beside those that any program needs.
-        replaced: patterns of what is only an example in a guide, and what to take for it.
+        replaced: patterns of what is only an example in a guide, and what ``re.sub`` takes for it.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class GuideShell:
     def real(self, code: str) -> str:
         """Return what to run for what stands in a guide."""
         for pattern, value in self._replaced.items():
-            code = re.sub(pattern, lambda _, value=value: value, code)  # type: ignore[misc]
+            code = re.sub(pattern, value, code)
         return code
 
     def _run(
