@@ -1,6 +1,7 @@
 """What stands in the guides is run by tests, leads somewhere, and is complete."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,25 @@ def anchors(text: str) -> set[str]:
 def test_the_guides_that_are_looked_at_are_all() -> None:
     assert {"README.md", "docs/README.md", "docs/api.md", "docs/quickstart.md"} <= set(guides())
     assert len(COMMANDS) > 50
+
+
+def test_no_sentence_stands_in_two_guides() -> None:
+    """What is said twice is mended once: a guide names the other, and leaves it to it."""
+    pages_of: defaultdict[str, set[str]] = defaultdict(set)
+    for page in PAGES:
+        for sentence in sentences(page):
+            pages_of[sentence].add(page)
+
+    assert {sentence: pages for sentence, pages in pages_of.items() if len(pages) > 1} == {}
+
+
+def sentences(page: str) -> list[str]:
+    """Return the sentences of a page that are long enough not to be alike by chance."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
+    paragraphs = re.split(r"\n\s*\n|\n(?=[-|#\d])", text)
+    found = [
+        sentence
+        for paragraph in paragraphs
+        for sentence in re.split(r"(?<=[.;:|]) ", " ".join(paragraph.split()))
+    ]
+    return [each for each in found if len(each) >= 60]
