@@ -104,4 +104,4 @@ def test_the_guide_explains_what_the_code_writes() -> None:
 
     written = set(fields_of_result(result))
     assert written <= set(MEANINGS)
-    assert REQUIRED <= written
+    assert written >= REQUIRED
