@@ -9,7 +9,7 @@ from sqlalchemy import select, text, update
 
 from db.exports import MOST_OF_RESULT, MOST_OPEN_OF_TENANT
 from db.models import Document, Export
-from db.states import DocumentState, ExportState
+from db.states import DocumentState, ExportState, Priority
 from storage import keys
 from tests.support.api_server import RunningApi, Serve, client_of, make_key
 from tests.support.export_checks import check_alto, check_hocr
@@ -232,7 +232,8 @@ def test_of_many_exports_the_first_are_sent_at_once_and_the_rest_in_turn(
 ) -> None:
     sent: list[UUID] = []
 
-    def send(export_id: UUID, *_: object) -> bool:
+    def send(export_id: UUID, _: UUID, *, priority: Priority) -> bool:
+        del priority
         sent.append(export_id)
         return True
 
