@@ -57,10 +57,11 @@ def run(
     )
 
 
-def require(program: str) -> None:
-    """Skip on a laptop without a program of the examples, and fail where ``CI`` is set."""
-    if shutil.which(program) is None and not os.environ.get("CI"):
-        pytest.skip(f"SKIPPED, NOT TESTED: there is no {program}")
+@pytest.fixture
+def _curl() -> None:
+    """Skips on a laptop without curl, and fails where ``CI`` is set."""
+    if shutil.which("curl") is None and not os.environ.get("CI"):
+        pytest.skip("SKIPPED, NOT TESTED: there is no curl")
 
 
 def assert_is_whole(api: RunningApi) -> None:
@@ -69,18 +70,16 @@ def assert_is_whole(api: RunningApi) -> None:
     assert b"".join(api.store.stream(keys.source_key(row.id))) == LARGE
 
 
+@pytest.mark.usefixtures("_curl")
 def test_the_commands_send_a_file(api: RunningApi, folder: Path) -> None:
-    for program in ("curl", "jq"):
-        require(program)
-
     done = run(api, folder, "/bin/sh", "-e", "-c", SH[0])
 
     assert done.returncode == 0, done.stderr
     assert_is_whole(api)
 
 
+@pytest.mark.usefixtures("_curl")
 def test_the_commands_ask_about_an_upload(api: RunningApi, folder: Path) -> None:
-    require("curl")
     upload = api.client.post("/v1/uploads", json={"filename": "a.pdf", "size_bytes": 1}).json()
 
     done = run(api, folder, "/bin/sh", "-e", "-c", SH[1], upload_id=upload["id"])
