@@ -23,13 +23,17 @@ class PartPlan:
     def count(self) -> int:
         return -(-self.size_bytes // self.part_bytes)
 
+    @property
+    def numbers(self) -> range:
+        return range(1, self.count + 1)
+
     def size_of(self, number: int) -> int:
         """Return the bytes of a part.
 
         Raises:
             ValueError: there is no such part.
         """
-        if not 1 <= number <= self.count:
+        if number not in self.numbers:
             raise ValueError(f"parts are 1 to {self.count}, got {number}")
         return min(self.part_bytes, self.size_bytes - (number - 1) * self.part_bytes)
 

@@ -1,7 +1,7 @@
 """The object that a client has sent in parts: put together, and read once to its end."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from api.direct_upload_views import plan_of
 from api.errors import ApiError
@@ -10,6 +10,7 @@ from db.models import DirectUpload
 from storage import keys
 from storage.errors import ObjectChangedError, ObjectNotFoundError
 from storage.object_store import ObjectStore
+from storage.part_uploads import StoredPart
 from workers.ocr.errors import UnsupportedMediaTypeError
 from workers.ocr.formats import HEAD_BYTES, sniff, stated_pixels
 
@@ -31,26 +32,32 @@ def put_together(upload: DirectUpload, etags: Mapping[int, str], store: ObjectSt
     key, parts_id = keys.source_key(upload.id), upload.parts_id or ""
     if _is_whole(upload, store):
         return
-    plan = plan_of(upload)
     try:
-        stored = {part.number: part for part in store.part_uploads.list(key, parts_id)}
-        numbers = range(1, plan.count + 1)
-        missing = [
-            number
-            for number in numbers
-            if number not in stored
-            or stored[number].size_bytes != plan.size_of(number)
-            or etags.get(number, stored[number].etag) != stored[number].etag
-        ]
+        parts = _parts_of(upload, etags, store.part_uploads.list(key, parts_id))
+        missing = [number for number in plan_of(upload).numbers if number not in parts]
         if missing:
             raise ApiError("upload_incomplete", extra={"missing_parts": missing[:_NAMED_PARTS]})
-        store.part_uploads.finish(key, parts_id, [stored[number] for number in numbers])
+        store.part_uploads.finish(key, parts_id, [parts[number] for number in sorted(parts)])
     except ObjectChangedError as error:
         raise ApiError("upload_incomplete") from error  # a part was sent once more meanwhile
     except ObjectNotFoundError as error:
         # The answer to an earlier try was lost; or a rule of the bucket has removed the parts.
         if not _is_whole(upload, store):
             raise UploadMismatchError from error
+
+
+def _parts_of(
+    upload: DirectUpload, etags: Mapping[int, str], stored: Iterable[StoredPart]
+) -> dict[int, StoredPart]:
+    """Return the parts that are as they should be, by number; of several the latest."""
+    plan = plan_of(upload)
+    return {
+        part.number: part
+        for part in stored
+        if part.number in plan.numbers
+        and part.size_bytes == plan.size_of(part.number)
+        and part.etag == etags.get(part.number, part.etag)
+    }
 
 
 def _is_whole(upload: DirectUpload, store: ObjectStore) -> bool:

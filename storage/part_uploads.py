@@ -41,12 +41,17 @@ class PartUploads(Protocol):
     def list(self, key: str, parts_id: str, *, after: int = 0) -> Iterator[StoredPart]:
         """Yield the parts that are there, in order, those after number ``after`` only.
 
+        Of several that were sent under one number a store may have all; the latest comes last, as
+        far as the store's clock tells them apart.
+
         Raises:
             ObjectNotFoundError: there is no such id: its object was put together, or given up.
         """
 
     def finish(self, key: str, parts_id: str, parts: Iterable[StoredPart]) -> None:
         """Put the object together of these parts, replacing what is there; others are dropped.
+
+        Done again, it changes nothing: it is an error, or none.
 
         Raises:
             ObjectNotFoundError: there is no such id.

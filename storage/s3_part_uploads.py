@@ -62,16 +62,26 @@ class S3PartUploads:
             )
 
     def list(self, key: str, parts_id: str, *, after: int = 0) -> Iterator[StoredPart]:
+        is_empty = True
+        marker, is_truncated = after, True
         with self._translated(key):
-            while True:
+            while is_truncated:
                 page = self._inside().list_parts(
-                    Bucket=self._bucket, Key=key, UploadId=parts_id, PartNumberMarker=after
+                    Bucket=self._bucket, Key=key, UploadId=parts_id, PartNumberMarker=marker
                 )
-                for part in page.get("Parts", []):
-                    after = part["PartNumber"]
-                    yield StoredPart(after, part["Size"], part["ETag"].strip('"'))
-                if not page.get("IsTruncated"):
-                    return
+                # A store may keep what was sent under a number before, and list it in any order;
+                # and list the number again that it is to begin after.
+                parts = sorted(
+                    (part for part in page.get("Parts", []) if part["PartNumber"] > marker),
+                    key=lambda part: (part["PartNumber"], part["LastModified"]),
+                )
+                for part in parts:
+                    yield StoredPart(part["PartNumber"], part["Size"], part["ETag"].strip('"'))
+                is_empty = is_empty and not page.get("Parts")
+                is_truncated = page.get("IsTruncated", False) and bool(parts)
+                marker = parts[-1]["PartNumber"] if parts else marker
+        if is_empty and parts_id not in self._ids_of(key):
+            raise ObjectNotFoundError(key)  # not every store says so itself
 
     def finish(self, key: str, parts_id: str, parts: Iterable[StoredPart]) -> None:
         with self._translated(key):

@@ -23,7 +23,7 @@ def test_parts_are_what_storage_takes(size_bytes: int, part_bytes: int) -> None:
 @given(size_bytes=st.integers(1, 10_000), part_bytes=st.integers(1, 1_000))
 def test_parts_together_are_the_file(size_bytes: int, part_bytes: int) -> None:
     plan = PartPlan(size_bytes, part_bytes)
-    sizes = [plan.size_of(number) for number in range(1, plan.count + 1)]
+    sizes = [plan.size_of(number) for number in plan.numbers]
 
     assert sum(sizes) == size_bytes
     assert set(sizes[:-1]) <= {part_bytes}
