@@ -17,6 +17,7 @@ from api.accept_document import (
     Submission,
     accept_document,
 )
+from api.answer_deadline import lift
 from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
@@ -305,6 +306,7 @@ async def accepted_response(
         headers["Idempotent-Replayed"] = "true"
     if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
         headers["Preference-Applied"] = f"wait={wait_s}"
+        lift(request.scope)
         entry = await waiting.entry_when_final(
             entry, request.receive, ledger=ledger, services=services, wait_s=wait_s
         )

@@ -428,13 +428,14 @@ def test_a_quota_is_counted_when_the_document_is_made(api: RunningApi) -> None:
     assert by_another_key.status_code == 202
 
 
-def test_a_result_may_be_waited_for(api: RunningApi) -> None:
-    upload = sent(api.client, PDF)
+def test_a_result_may_be_waited_for_longer_than_for_an_answer(serve: Serve) -> None:
+    with serve(settings={"api_answer_timeout_s": 1.5}) as api:
+        upload = sent(api.client, PDF)
 
-    answer = api.client.post(upload["links"]["complete"], headers={"Prefer": "wait=1"})
+        answer = api.client.post(upload["links"]["complete"], headers={"Prefer": "wait=2"})
 
     assert answer.status_code == 202
-    assert answer.headers["Preference-Applied"] == "wait=1"
+    assert answer.headers["Preference-Applied"] == "wait=2"
 
 
 def test_addresses_are_not_logged(api: RunningApi, caplog: pytest.LogCaptureFixture) -> None:
