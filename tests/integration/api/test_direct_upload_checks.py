@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
+import structlog
 from sqlalchemy import select, update
 
 from db import direct_uploads
@@ -112,16 +113,19 @@ def test_who_was_held_up_past_his_lease_makes_no_document_of_what_is_gone(
     serve: Serve, database: Database
 ) -> None:
     store = SlowStore()
-    with serve(store=store, settings=HURRIED) as api:
+    with structlog.testing.capture_logs() as lines, serve(store=store, settings=HURRIED) as api:
         upload = send_to_memory(api, store)
         complete(api.client, upload)
         let_pass(database, DAY_S + 1)
         clear(database, store)
         store.may_go_on.set()
         wait_until(
-            lambda: complete(api.client, upload).status_code == 404, what="the end of the check"
+            lambda: "call failed in the background" in [line["event"] for line in lines],
+            what="the end of the check",
         )
+        answer = complete(api.client, upload)
 
+    assert answer.status_code == 404
     assert documents_in(database) == []
     assert list(store.list("")) == []
 

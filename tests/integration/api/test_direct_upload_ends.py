@@ -12,7 +12,7 @@ from db.engine import Database
 from db.models import DirectUpload
 from storage import keys
 from storage.s3 import S3ObjectStore
-from tests.support.api_server import RunningApi, Serve, documents_in, keys_in
+from tests.support.api_server import RunningApi, documents_in, keys_in
 from tests.support.direct_uploads import (
     announce,
     announced,
@@ -34,6 +34,14 @@ LATE_S = 3_600.0
 
 def is_empty(api: RunningApi, bucket: S3Bucket) -> bool:
     return keys_in(api.store) == [] and parts_in(bucket) == []
+
+
+def put_together(api: RunningApi, upload_id: str) -> None:
+    """Do what a check does first, as one that then dies."""
+    key, parts = keys.source_key(UUID(upload_id)), api.store.part_uploads
+    with api.database.transaction() as session:
+        parts_id = session.scalars(select(DirectUpload.parts_id)).one() or ""
+    parts.finish(key, parts_id, list(parts.list(key, parts_id)))
 
 
 def test_an_upload_that_nobody_completes_expires(api: RunningApi, s3_bucket: S3Bucket) -> None:
@@ -130,23 +138,21 @@ def test_an_upload_that_has_failed_can_be_aborted(api: RunningApi) -> None:
 
 
 def test_what_was_put_together_and_refused_is_removed_in_the_end(
-    serve: Serve, s3_bucket: S3Bucket
+    api: RunningApi, s3_bucket: S3Bucket
 ) -> None:
-    batch = {"name": "b"}
-    with serve() as api:
-        batch_id = api.client.post("/v1/batches", json=batch).json()["id"]
-        upload = sent(api.client, PDF, batch_id=batch_id)
-        api.store.part_uploads.finish(*_parts_of(api, upload["id"]))
-        api.client.post(f"/v1/batches/{batch_id}/cancel")
-        refused = complete(api.client, upload)
-        left = keys_in(api.store)
+    batch_id = api.client.post("/v1/batches", json={"name": "b"}).json()["id"]
+    upload = sent(api.client, PDF, batch_id=batch_id)
+    put_together(api, upload["id"])
+    api.client.post(f"/v1/batches/{batch_id}/cancel")
+    refused = complete(api.client, upload)
+    left = keys_in(api.store)
 
-        let_pass(api.database, DAY_S + LATE_S + 1)
-        clear(api.database, api.store)
+    let_pass(api.database, DAY_S + LATE_S + 1)
+    clear(api.database, api.store)
 
-        assert (refused.status_code, refused.json()["code"]) == (409, "batch_closed")
-        assert left == [keys.source_key(UUID(upload["id"]))]
-        assert is_empty(api, s3_bucket)
+    assert (refused.status_code, refused.json()["code"]) == (409, "batch_closed")
+    assert left == [keys.source_key(UUID(upload["id"]))]
+    assert is_empty(api, s3_bucket)
 
 
 def test_an_api_that_died_before_it_noted_the_parts_leaves_none(
@@ -201,10 +207,3 @@ def test_a_deleted_document_is_no_upload_either(api: RunningApi) -> None:
 
     assert api.client.get(upload["links"]["self"]).status_code == 404
     assert complete(api.client, upload).status_code == 404
-
-
-def _parts_of(api: RunningApi, upload_id: str) -> tuple[str, str, list[object]]:
-    key = keys.source_key(UUID(upload_id))
-    with api.database.transaction() as session:
-        parts_id = session.scalars(select(DirectUpload.parts_id)).one() or ""
-    return key, parts_id, list(api.store.part_uploads.list(key, parts_id))
