@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+)
 
 from api.errors import sentence
 from api.filenames import MAX_LENGTH
@@ -20,15 +27,23 @@ from storage.part_uploads import MAX_PARTS
 _MAX_OBJECT_BYTES = 5 * 2**40  # of S3
 
 
+def _require_number(sent: object) -> object:
+    if isinstance(sent, bool | str):
+        raise ValueError("must be a number")  # noqa: TRY004 - what pydantic reports
+    return sent
+
+
+# As JSON Schema has it: 7.0 is one, and "7" and true are none, which pydantic would take.
+WholeNumber = Annotated[int, BeforeValidator(_require_number)]
+
+
 class NewUpload(UploadFields):
     """A file that the client is about to put into storage, and what is to become of it."""
 
     filename: str = Field(
         min_length=1, max_length=MAX_LENGTH, description="Its name; says nothing about its type."
     )
-    size_bytes: int = Field(
-        ge=1, le=_MAX_OBJECT_BYTES, strict=True, description="Of the file, exactly."
-    )
+    size_bytes: WholeNumber = Field(ge=1, le=_MAX_OBJECT_BYTES, description="Of the file, exactly.")
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
@@ -57,7 +72,7 @@ class SentPart(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    part_number: int = Field(ge=1, le=MAX_PARTS, strict=True)
+    part_number: WholeNumber = Field(ge=1, le=MAX_PARTS)
     etag: str = Field(
         min_length=1, max_length=200, description="The `ETag` that the storage answered it with."
     )

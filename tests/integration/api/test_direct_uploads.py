@@ -57,6 +57,17 @@ def view_of(client: httpx.Client, upload: dict[str, Any]) -> dict[str, Any]:
     return view
 
 
+def test_a_whole_number_may_be_written_as_json_has_it(api: RunningApi) -> None:
+    upload = announced(api.client, PDF, size_bytes=float(len(PDF)))
+    (etag,) = send(upload, PDF).values()
+
+    answer = api.client.post(
+        upload["links"]["complete"], json={"parts": [{"part_number": 1.0, "etag": etag}]}
+    )
+
+    assert answer.status_code == 202
+
+
 def test_a_small_file_is_one_put_and_becomes_a_document(
     api: RunningApi, s3_bucket: S3Bucket
 ) -> None:
@@ -350,6 +361,8 @@ def test_a_key_that_another_document_took_meanwhile_completes_nothing(api: Runni
         ({"size_bytes": 10 * 2**20 + 1}, 413, "file_too_large"),
         ({"size_bytes": 0}, 422, "invalid_request"),
         ({"size_bytes": True}, 422, "invalid_request"),
+        ({"size_bytes": "10"}, 422, "invalid_request"),
+        ({"size_bytes": 10.5}, 422, "invalid_request"),
         ({"filename": ""}, 422, "invalid_request"),
         ({"sha256": "0"}, 422, "invalid_request"),
         ({"options": {"dpi": 1}}, 422, "invalid_request"),
