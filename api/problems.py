@@ -47,7 +47,7 @@ class Problem(BaseModel):
     title: str = Field(description="What the code means, in a few words.")
     status: int = Field(description="The status of the answer.")
     detail: str = Field(description="What happened, and what can be done about it.")
-    code: str = Field(description="The error, for programs; see docs/api.md for the list.")
+    code: str = Field(description="The error, for programs; see docs/errors.md for the list.")
     request_id: str = Field(description="Names this request in the logs.")
     errors: list[ProblemField] | None = Field(
         default=None, description="Which fields are wrong; only with `invalid_request`."

@@ -19,7 +19,7 @@ from workers.ocr.page_numbers import page_number
 class ErrorView(BaseModel):
     """Why a document or a page failed."""
 
-    code: str = Field(description="The error, for programs; see docs/api.md for the list.")
+    code: str = Field(description="The error, for programs; see docs/errors.md for the list.")
     message: str = Field(description="What happened, and what can be done about it.")
 
 

@@ -1,5 +1,6 @@
 """``pagefleet flower``: the fleet in a browser, behind a password and read-only."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 # What it keeps in memory; older tasks are in Postgres.
 _MAX_TASKS = 10_000
 _FORGET_WORKERS_S = 600
+# Flower's own variables: a service of Kubernetes that is called flower brings FLOWER_PORT with an
+# address in it, at which Flower dies, and others would open doors that are closed here.
+_FOREIGN_VARIABLES = "FLOWER_"
 
 
 def flower(
@@ -42,6 +46,7 @@ def flower(
             url_prefix=url_prefix,
         ),
         environment=flower_environment(settings),
+        dropped_prefix=_FOREIGN_VARIABLES,
     )
 
 
@@ -49,6 +54,8 @@ def flower_command(*, host: str, port: int, url_prefix: str = "") -> list[str]:
     """Return the command line of Flower; the password is not on it, where ``ps`` shows it."""
     return [
         *(sys.executable, "-m", "cli.flower_process", "-A", "workers.app", "flower"),
+        # A flowerconfig.py of the current folder would be run, and could name another password.
+        f"--conf={os.devnull}",
         f"--address={host}",
         f"--port={port}",
         *([f"--url_prefix={url_prefix}"] if url_prefix else []),

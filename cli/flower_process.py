@@ -1,7 +1,8 @@
-"""Flower as a process that ends in time: ``python -m cli.flower_process``, then Celery's arguments.
+"""Flower as a process: ``python -m cli.flower_process``, then Celery's arguments.
 
-Flower ends by an exception out of its signal handler. Where that reaches it in code that swallows
-exceptions, or while a thread of its pool waits for a broker that does not answer, it runs on.
+It ends in time: Flower ends by an exception out of its signal handler, and where that reaches it in
+code that swallows exceptions, or while a thread of its pool waits for a broker that does not
+answer, it runs on. And all of it asks for the password but ``/healthcheck``, which says ``OK``.
 """
 
 import os
@@ -9,6 +10,7 @@ import runpy
 import signal
 import sys
 import threading
+from typing import Any
 
 _END_LIMIT_S = 10
 
@@ -34,6 +36,18 @@ def end_in_time(limit_s: float) -> None:
     threading.Thread(target=watch, name="end in time", daemon=True).start()
 
 
+def guard_metrics() -> None:
+    """Let ``/metrics``, which names workers and tasks, ask for the password as well."""
+    from flower.views.monitor import Metrics
+
+    def ask_for_password(handler: Any) -> None:  # noqa: ANN401 - Flower publishes no types
+        # Looking at it raises the 401 of Flower's other pages.
+        _ = handler.current_user
+
+    Metrics.prepare = ask_for_password
+
+
 if __name__ == "__main__":
     end_in_time(_END_LIMIT_S)
+    guard_metrics()
     runpy.run_module("celery", run_name="__main__", alter_sys=True)

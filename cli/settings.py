@@ -130,14 +130,23 @@ def own_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def become(command: list[str], *, environment: dict[str, str]) -> None:
+def become(
+    command: list[str], *, environment: dict[str, str], dropped_prefix: str | None = None
+) -> None:
     """Replace this process by ``command``, so that signals reach it; never returns.
 
     Args:
         command: an absolute program and its arguments.
         environment: what is added to the environment of this process.
+        dropped_prefix: how variables begin that ``command`` is not to see of it; None: all are
+            handed on.
     """
-    os.execve(command[0], command, {**os.environ, **environment})  # noqa: S606 - no shell wanted
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if dropped_prefix is None or not name.startswith(dropped_prefix)
+    }
+    os.execve(command[0], command, {**inherited, **environment})  # noqa: S606 - no shell wanted
 
 
 def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str | None]:

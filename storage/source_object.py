@@ -119,7 +119,11 @@ def _object_of_a_user(address: SourceAddress) -> Iterator[None]:
         yield
     except ObjectNotFoundError as error:
         raise SourceNotFoundError(f"no such object in {address.bucket}") from error
-    except (ObjectChangedError, StorageUnavailableError):
+    except ObjectChangedError:
         raise
+    except StorageUnavailableError:
+        # Without its cause: a task fails with it, Flower shows that, and the key of an object is
+        # its owner's file name.
+        raise StorageUnavailableError(f"{address.bucket} cannot be read at the moment") from None
     except StorageError as error:
         raise SourceRefusedError(f"an object in {address.bucket} is refused") from error

@@ -2,21 +2,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import redis
 
 from cli.samples import Sample, write_samples
-from cli.stack import postgres_place
-from cli.stack.commands import stop_stack
 from cli.stack.leash import Leash
 from cli.stack.postgres import Postgres
 from cli.stack.seaweedfs import SeaweedFS
-from cli.stack.state import stack_folder
 from cli.stack.valkey import Valkey
 from db.migrate import migrate
 from tests.support import services
+from tests.support.embedded_stack import lent_home
 from tests.support.fleet import Fleet, lent_fleet
 from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
@@ -134,10 +131,5 @@ def stack_home(services_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A new home that all users may enter, with the models of this machine."""
     require_bundle()
     monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(models_dir()))
-    home = services_folder / f"home-{uuid4().hex}"
-    home.mkdir()
-    home.chmod(0o755)
-    yield home
-    stop_stack(home)
-    postgres_place.remove(stack_folder(home) / "postgres")
-    shutil.rmtree(home)
+    with lent_home(services_folder) as home:
+        yield home

@@ -226,7 +226,7 @@ def _assembly_signature(
         ASSEMBLE_TASK,
         document_id,
         generation,
-        argsrepr=f"('doc={document_id}', {generation})",
+        argsrepr=f"('doc={document_id}', 'generation={generation}')",
         priority=priority,
     )
 

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import run_pagefleet
+from tests.support.embedded_stack import lent_home
+from tests.support.guide_blocks import blocks_run_by
+from tests.support.guide_shell import GuideShell
 from tests.support.models import require_bundle
 from workers.settings import models_dir
 
@@ -29,6 +32,24 @@ def test_the_demo_reads_every_sample_and_leaves_nothing_running(tmp_path: Path) 
     assert not (home / "stack.json").exists()
     assert after.returncode == 2
     assert "no API is known" in after.stderr
+
+
+@pytest.mark.timeout(LIMIT_S + 300)
+def test_the_commands_of_the_guide_start_show_and_stop_a_stack(services_folder: Path) -> None:
+    require_bundle()
+    (block,) = blocks_run_by(__file__)
+    with lent_home(services_folder) as home:
+        shell = GuideShell(
+            services_folder / f"{home.name}-work",
+            variables={"PAGEFLEET_HOME": str(home)},
+            replaced={},
+        )
+
+        done = shell.sh(block.code, timeout_s=LIMIT_S + 200)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "10 of 10 samples ended as they must" in done.stdout
+        assert not (home / "stack.json").exists()
 
 
 def test_the_demo_asks_for_the_models_before_it_starts_anything(tmp_path: Path) -> None:

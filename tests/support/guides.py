@@ -8,6 +8,8 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+import api.settings  # noqa: F401 - defines settings, as the next does
+import cli.settings  # noqa: F401
 from workers.settings import PREFIX, CheckedSettings
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -12,10 +12,11 @@ import pytest
 
 from tests.support.api_server import ServedApi
 from tests.support.commands import ROOT
+from tests.support.guide_blocks import blocks_run_by
 from tests.support.guides import DOCS
 
 GUIDE = (DOCS / "ingest.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+BLOCKS = [block.code for block in blocks_run_by(__file__)]
 MANIFEST = re.findall(r"^```csv\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 

@@ -21,7 +21,7 @@ from db.engine import Database
 from db.models import WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from tests.support.api_server import wait_until
-from tests.support.guides import DOCS
+from tests.support.guide_blocks import blocks_run_by
 from tests.support.rows import TENANT, add_document
 from tests.support.webhook_receiver import ReceivedWebhook, receiving
 from workers.deliver_webhook import DeliveryRules, deliver_until, deliver_webhook
@@ -115,10 +115,9 @@ def delivering(
 
 def guide_check() -> Callable[[Mapping[str, str], bytes, str], bool]:
     """Return the function with which the guide says that a receiver checks a message."""
-    blocks = (DOCS / "api.md").read_text(encoding="utf-8").split("```python\n")[1:]
-    (code,) = [each.partition("```")[0] for each in blocks if "webhook-signature" in each]
+    (block,) = blocks_run_by(__file__)
     names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 - our own guide
+    exec(block.code, names)  # noqa: S102 - our own guide
     check: Callable[[Mapping[str, str], bytes, str], bool] = names["is_from_pagefleet"]
     return check
 
