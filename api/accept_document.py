@@ -13,6 +13,7 @@ from api.estimates import guess_page_pixels, guess_pages
 from api.ledger import (
     BatchClosedError,
     DocumentEntry,
+    EndUpload,
     QuotaUsedUpError,
     TenantLedger,
     UploadExpiredError,
@@ -21,6 +22,7 @@ from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
 from api.upload_form import UploadFields, require_open, resolve_options
+from db import uploads
 from db.errors import DatabaseError, DuplicateRowError, OutcomeUnknownError, RowNotFoundError
 from db.models import Document
 from db.states import Priority
@@ -33,6 +35,9 @@ from workers.ocr.options import OcrOptions
 log = structlog.get_logger(__name__)
 
 UPLOAD_EXPIRES_S = 3_600.0
+# The kinds of sources whose bytes are our own: they came with the request, or past it.
+UPLOADED = "upload"
+DIRECTLY_UPLOADED = "direct_upload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,9 @@ def accept_document(
     # an upload lies behind it, and an hour is far more than the rest can take.
     ledger.begin_upload(submission.document_id, expires_s=UPLOAD_EXPIRES_S)
     source = upload.finish()
-    document = _document(submission, source, options, ledger=ledger, page_limits=page_limits)
+    document = document_of_upload(
+        submission, source, options, ledger=ledger, page_limits=page_limits
+    )
     return add_row(
         document,
         ledger=ledger,
@@ -118,6 +125,7 @@ def add_row(
     dispatch_after_s: float,
     is_uploaded: bool,
     discard: Callable[[], None],
+    end_upload: EndUpload = uploads.end,
 ) -> Acceptance:
     """Insert a document, and say that it waits if it is its turn.
 
@@ -129,6 +137,7 @@ def add_row(
         dispatch_after_s: after which the sweep sends what was sent here.
         is_uploaded: whether its upload was begun in the ledger.
         discard: removes its bytes; called where it is certain that the row does not stand.
+        end_upload: ends its upload, in the transaction that adds it.
 
     Raises:
         ApiError: the Idempotency-Key was used for another request, the batch is closed, the quota
@@ -144,6 +153,7 @@ def add_row(
                 document,
                 dispatch_after_s=dispatch_after_s if is_sent else 0,
                 is_uploaded=is_uploaded,
+                end_upload=end_upload,
             )
         except DuplicateRowError:
             discard()
@@ -205,14 +215,16 @@ def options_of(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
     return resolve_options(batch.options, fields.options)
 
 
-def _document(
+def document_of_upload(
     submission: Submission,
     source: StoredSource,
     options: OcrOptions,
     *,
     ledger: TenantLedger,
     page_limits: PageLimits,
+    kind: str = UPLOADED,
 ) -> Document:
+    """Return the row of a document whose bytes are in storage; ``kind`` says how they came."""
     fields = submission.fields
     pages = guess_pages(source.media_type, source.size_bytes, max_pages=page_limits.max_pages)
     pixels = guess_page_pixels(
@@ -224,7 +236,7 @@ def _document(
         key_id=ledger.key_id,
         page_estimate=pages,
         pixel_estimate=pages * pixels,
-        source={"kind": "upload", "key": source.key},
+        source={"kind": kind, "key": source.key},
         filename=submission.filename,
         media_type=source.media_type,
         size_bytes=source.size_bytes,

@@ -7,6 +7,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import ApiError
 
+_DEADLINE = "answer_deadline"
+
+
+def lift(scope: Scope) -> None:
+    """Let a request take longer; whoever asks for that has a limit of his own."""
+    scope["state"][_DEADLINE].deadline = math.inf
+
 
 class AnswerDeadline:
     """Refuses with ``busy`` what has no answer in time: it waits for a thread that waits itself.
@@ -53,6 +60,7 @@ class AnswerDeadline:
 
         try:
             with anyio.fail_after(self._timeout_s) as deadline:
+                scope.setdefault("state", {})[_DEADLINE] = deadline
                 await self._app(scope, receive_noted, send_noted)
         except TimeoutError as error:
             if not deadline.cancelled_caught:

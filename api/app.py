@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from api import (
     batch_routes,
     capacity_routes,
+    direct_upload_routes,
     document_action_routes,
     document_routes,
     event_routes,
@@ -57,6 +58,7 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
             app.state.services = services
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(services.watch.run)
+                await tasks.start(services.background.run)
                 yield
                 tasks.cancel_scope.cancel()
 
@@ -92,6 +94,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
     for routes in (
         document_routes,
         document_action_routes,
+        direct_upload_routes,
         event_routes,
         page_routes,
         result_routes,

@@ -17,6 +17,7 @@ from api.accept_document import (
     Submission,
     accept_document,
 )
+from api.answer_deadline import lift
 from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
 from api.problems import declared
@@ -133,7 +134,7 @@ _UPLOAD_BODY: dict[str, Any] = {
         },
     }
 }
-_ACCEPTED_HEADERS = {
+ACCEPTED_HEADERS = {
     "Location": {"description": "The document's address.", "schema": {"type": "string"}},
     "Retry-After": {
         "description": "Seconds after which to ask for its state.",
@@ -148,9 +149,9 @@ _ACCEPTED_HEADERS = {
         "schema": {"type": "string"},
     },
 }
-_WAITED: dict[str, Any] = {
+WAITED: dict[str, Any] = {
     "description": "The result, where `Prefer: wait` was sent and it came in time.",
-    "headers": {name: each for name, each in _ACCEPTED_HEADERS.items() if name != "Retry-After"},
+    "headers": {name: each for name, each in ACCEPTED_HEADERS.items() if name != "Retry-After"},
     "content": {
         "application/json": {
             "schema": {"type": "object", "description": "The result, schema `pagefleet/1`."}
@@ -165,8 +166,8 @@ _WAITED: dict[str, Any] = {
     response_model=DocumentView,
     openapi_extra=_UPLOAD_BODY,
     responses={
-        200: _WAITED,
-        _ACCEPTED: {"description": "The document is accepted.", "headers": _ACCEPTED_HEADERS},
+        200: WAITED,
+        _ACCEPTED: {"description": "The document is accepted.", "headers": ACCEPTED_HEADERS},
         **declared(
             "malformed_body",
             "unauthenticated",
@@ -210,19 +211,7 @@ async def submit_document(
     else:
         with services.upload_slot(ledger.tenant):
             acceptance = await _receive(request, ledger, services, idempotency_key)
-    entry = acceptance.entry
-    headers = {"Location": f"/v1/documents/{entry.document.id}"}
-    if acceptance.is_replayed:
-        headers["Idempotent-Replayed"] = "true"
-    if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
-        headers["Preference-Applied"] = f"wait={wait_s}"
-        entry = await waiting.entry_when_final(
-            entry, request.receive, ledger=ledger, services=services, wait_s=wait_s
-        )
-        if answer := await waiting.result_response(entry, services, headers):
-            return answer
-    headers["Retry-After"] = str(RETRY_AFTER_S)
-    return _json(document_view(entry), status_code=_ACCEPTED, headers=headers)
+    return await accepted_response(acceptance, request, ledger, services, preferences)
 
 
 @router.get(
@@ -301,6 +290,30 @@ def list_of(
         found[:limit],
         next_cursor=cursors.encode_id(found[limit - 1].document.id) if has_more else None,
     )
+
+
+async def accepted_response(
+    acceptance: Acceptance,
+    request: Request,
+    ledger: TenantLedger,
+    services: Services,
+    preferences: list[str] | None,
+) -> Response:
+    """Return the answer to whoever sent a document, after waiting for its result if so asked."""
+    entry = acceptance.entry
+    headers = {"Location": f"/v1/documents/{entry.document.id}"}
+    if acceptance.is_replayed:
+        headers["Idempotent-Replayed"] = "true"
+    if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
+        headers["Preference-Applied"] = f"wait={wait_s}"
+        lift(request.scope)
+        entry = await waiting.entry_when_final(
+            entry, request.receive, ledger=ledger, services=services, wait_s=wait_s
+        )
+        if answer := await waiting.result_response(entry, services, headers):
+            return answer
+    headers["Retry-After"] = str(RETRY_AFTER_S)
+    return _json(document_view(entry), status_code=_ACCEPTED, headers=headers)
 
 
 async def _receive(

@@ -143,6 +143,25 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "batch_closed": ErrorKind(
         409, "Batch is closed", "The batch takes no further documents; create another one."
     ),
+    "upload_incomplete": ErrorKind(
+        409,
+        "Upload incomplete",
+        "Parts are missing in storage, or are others than were announced; missing_parts names "
+        "them. Send them, and complete the upload again.",
+    ),
+    "upload_checking": ErrorKind(
+        409,
+        "Upload is being checked",
+        "The bytes of the upload are being read. Complete it again in a moment; the answer is its "
+        "document.",
+        2,
+    ),
+    "upload_ended": ErrorKind(
+        409,
+        "Upload has ended",
+        "The upload is a document by now, or its bytes were refused, so that nothing is sent any "
+        "more. Delete the document, or announce the file again.",
+    ),
     "too_many_webhooks": ErrorKind(
         409, "Too many webhooks", "A tenant may have ten webhooks; remove one that is not needed."
     ),
@@ -159,6 +178,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         422,
         "Idempotency-Key used before",
         "This Idempotency-Key came with another request before; use a new key for a new request.",
+    ),
+    "upload_mismatch": ErrorKind(
+        422,
+        "Upload mismatch",
+        "The bytes in storage are not those that were announced: their size or SHA-256 differs. "
+        "Announce the file again, and send it again.",
     ),
     "invalid_event": ErrorKind(
         422,

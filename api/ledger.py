@@ -4,7 +4,7 @@ Operations are given a ``TenantLedger`` and no transaction, so none can forget w
 reads. What belongs to another tenant is not found.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
@@ -30,7 +30,7 @@ from db import (
 from db.admission import KeyUse
 from db.batch_report import ReportedDocument
 from db.batches import BatchCounts
-from db.engine import Transaction
+from db.engine import Session, Transaction
 from db.errors import RowNotFoundError
 from db.events import Event
 from db.exports import Requested
@@ -39,6 +39,8 @@ from db.retrying import Retry
 from db.states import DocumentState, PageState
 
 PageCounts = Mapping[PageState, int]
+EndUpload = Callable[[Session, UUID], bool]
+"""Takes the note of an upload away when its document is added; False: it is gone."""
 
 # In one transaction, in less than a second.
 _CANCELLED_AT_ONCE = 1_000
@@ -133,7 +135,12 @@ class TenantLedger:
             uploads.begin(session, document_id, expires_s=expires_s)
 
     def add_document(
-        self, document: Document, *, dispatch_after_s: float, is_uploaded: bool = True
+        self,
+        document: Document,
+        *,
+        dispatch_after_s: float,
+        is_uploaded: bool = True,
+        end_upload: EndUpload = uploads.end,
     ) -> None:
         """Insert a queued document whose upload, if it has one, was begun; count it to its key.
 
@@ -152,7 +159,7 @@ class TenantLedger:
             batch_id = document.batch_id
             if batch_id is not None and not batches.takes_documents(session, batch_id):
                 raise BatchClosedError
-            if is_uploaded and not uploads.end(session, document.id):
+            if is_uploaded and not end_upload(session, document.id):
                 raise UploadExpiredError
             documents.insert(session, document, dispatch_after_s=dispatch_after_s)
             use_before = admission.charge(session, document)

@@ -12,6 +12,7 @@ from anyio import CapacityLimiter
 
 from api.admission import Admission, count_load, limits_of
 from api.auth import Keyring
+from api.background import Background
 from api.capacity import capacity_of
 from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
@@ -68,7 +69,10 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         answer_timeout_s=settings.api_database_timeout_s,
     )
     store = make_store(
-        settings, attempts=STORAGE_ATTEMPTS, connections=capacity.storage_connections
+        settings,
+        attempts=STORAGE_ATTEMPTS,
+        connections=capacity.storage_connections,
+        public_endpoint_url=settings.api_direct_upload_storage_url,
     )
     messages = SparedDispatch(
         dispatch.send_split,
@@ -117,6 +121,7 @@ class Services:
         )
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self.watch = EventWatch(look_in(doors.transaction))
+        self.background = Background()
         self.stream_places = StreamPlaces(
             per_key=settings.api_max_streams_per_key, total=settings.api_max_streams
         )

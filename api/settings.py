@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 import workers.settings
+from api.direct_upload_settings import DirectUploadSettings
 from api.place_settings import AllowedSources
 from api.s3_event_settings import S3EventSettings
 from storage import keys
@@ -18,7 +19,7 @@ FOREIGN_PREFIXES = tuple(
 )
 
 
-class ApiSettings(S3EventSettings, WebhookTargetSettings):
+class ApiSettings(DirectUploadSettings, S3EventSettings, WebhookTargetSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(

@@ -34,6 +34,7 @@ from db.states import (
     BatchState,
     ChunkState,
     DeliveryState,
+    DirectUploadState,
     DocumentState,
     EventType,
     ExportState,
@@ -438,6 +439,40 @@ class Upload(Model):
 
     document_id: Mapped[UUID] = mapped_column(primary_key=True)
     expires_at: Mapped[datetime]
+
+
+class DirectUpload(Model):
+    """A file that a client puts into storage itself, and the document that it is to become.
+
+    ``id`` is that document's. ``parts_id`` names its parts in storage, ``checked_until`` says for
+    how long whoever checks it holds it, ``clear_after`` when what is left of it is to be removed.
+    """
+
+    __tablename__ = "direct_uploads"
+    __table_args__ = (
+        _one_of("state", DirectUploadState),
+        UniqueConstraint("tenant", "idempotency_key"),
+        Index("ix_direct_uploads_open", "tenant", postgresql_where=text("state = 'open'")),
+        Index("ix_direct_uploads_clear_after", "clear_after"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant: Mapped[str]
+    filename: Mapped[str]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    part_bytes: Mapped[int] = mapped_column(BigInteger)
+    # As it was announced, in lower-case hex; NULL: nothing was.
+    sha256: Mapped[str | None]
+    # What goes with the file, as it was sent: JSON keeps the order of keys where JSONB does not.
+    fields: Mapped[dict[str, Any]] = mapped_column(JSON())
+    idempotency_key: Mapped[str | None] = mapped_column(default=None)
+    state: Mapped[str] = mapped_column(default=DirectUploadState.OPEN)
+    parts_id: Mapped[str | None] = mapped_column(default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    expires_at: Mapped[datetime] = mapped_column(init=False)
+    checked_until: Mapped[datetime | None] = mapped_column(default=None)
+    clear_after: Mapped[datetime] = mapped_column(init=False)
 
 
 class S3Event(Model):

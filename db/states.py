@@ -95,6 +95,18 @@ class ExportState(StrEnum):
     FAILED = "failed"
 
 
+class DirectUploadState(StrEnum):
+    """Of a file that a client puts into storage itself; once it is a document, it has none.
+
+    ``failed``: the bytes that came are not those that were announced, or can be no document.
+    """
+
+    OPEN = "open"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    EXPIRED = "expired"
+
+
 _D = DocumentState
 _C = ChunkState
 

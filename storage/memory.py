@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from storage.errors import ObjectChangedError, ObjectNotFoundError
+from storage.memory_part_uploads import InMemoryPartUploads
 from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
 
 
@@ -16,6 +17,9 @@ class InMemoryObjectStore:
         self._objects: dict[str, bytes] = {}
         self._others: dict[str, InMemoryObjectStore] = {}
         self._lock = threading.Lock()
+        self.part_uploads = InMemoryPartUploads(
+            lambda key, body: self.put(key, body, media_type="application/octet-stream")
+        )
 
     def put(self, key: str, body: bytes, *, media_type: str) -> None:
         del media_type

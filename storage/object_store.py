@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from storage.part_uploads import PartUploads
+
 PART_BYTES = 8 * 2**20  # S3 takes parts from 5 MiB; 8 is what boto3 itself uses
 
 
@@ -84,6 +86,10 @@ class ObjectStore(Protocol):
 
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
         """Return an address at which anybody can PUT the object for ``expires_s`` seconds."""
+
+    @property
+    def part_uploads(self) -> PartUploads:
+        """Its objects that others send in parts."""
 
     def other_bucket(self, name: str) -> "ObjectStore":
         """Return another bucket of the same service, for the same account."""

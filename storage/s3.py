@@ -1,9 +1,9 @@
 """A door to boto3: S3, and everything that speaks it. The other one is ``storage.sqs``."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from storage.errors import (
     StorageUnavailableError,
 )
 from storage.object_store import PART_BYTES, ObjectWriter, StoredObject, check_range
+from storage.s3_part_uploads import S3PartUploads
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -36,6 +37,7 @@ _KEYS_PER_DELETE = 1_000  # the most that one request takes
 _PAST_THE_END = "InvalidRange"
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound", "NoSuchUpload", "NoSuchVersion"})
 _CHANGED = frozenset({"PreconditionFailed", "412"})
+_PARTS_CHANGED = frozenset({"InvalidPart", "EntityTooSmall"})
 _PASSING = frozenset({
     "500",
     "502",
@@ -60,6 +62,7 @@ class S3ObjectStore:
         *,
         bucket: str,
         endpoint_url: str | None = None,
+        public_endpoint_url: str | None = None,
         region: str = "us-east-1",
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -74,6 +77,7 @@ class S3ObjectStore:
         Args:
             bucket: its name.
             endpoint_url: address of the service; None: AWS.
+            public_endpoint_url: its address for others, in ``part_uploads``; None: the same.
             region: of the bucket.
             access_key_id: None: the machine's own role.
             secret_access_key: goes with ``access_key_id``.
@@ -86,6 +90,7 @@ class S3ObjectStore:
                 store at once.
         """
         self._bucket = bucket
+        self._public_endpoint_url = public_endpoint_url
         self._client_options: dict[str, Any] = {
             "endpoint_url": endpoint_url,
             "region_name": region,
@@ -109,6 +114,38 @@ class S3ObjectStore:
         # A session of its own: boto3's default one is shared and not thread-safe when made.
         return boto3.session.Session().client("s3", **self._client_options)
 
+    @cached_property
+    def _plain_client(self) -> "S3Client":
+        if self._client_options["config"].request_checksum_calculation == "when_required":
+            return self._client
+        return self._client_without_checksums(self._client_options["endpoint_url"])
+
+    @cached_property
+    def _public_client(self) -> "S3Client":
+        endpoint_url = self._public_endpoint_url
+        return self._client_without_checksums(endpoint_url) if endpoint_url else self._plain_client
+
+    def _client_without_checksums(self, endpoint_url: str | None) -> "S3Client":
+        without_checksums = Config(
+            request_checksum_calculation="when_required",
+            s3={"addressing_style": "path" if endpoint_url else "auto"},
+        )
+        options: dict[str, Any] = {
+            **self._client_options,
+            "endpoint_url": endpoint_url,
+            "config": self._client_options["config"].merge(without_checksums),
+        }
+        return boto3.session.Session().client("s3", **options)
+
+    @property
+    def part_uploads(self) -> S3PartUploads:
+        return S3PartUploads(
+            self._bucket,
+            inside=lambda: self._plain_client,
+            outside=lambda: self._public_client,
+            translated=partial(_translated, changed=_PARTS_CHANGED),
+        )
+
     def other_bucket(self, name: str) -> "S3ObjectStore":
         # On the same client: one takes tens of milliseconds and megabytes to make.
         other = copy.copy(self)
@@ -117,9 +154,10 @@ class S3ObjectStore:
 
     def close(self) -> None:
         """Close the pooled connections; the next call opens new ones."""
-        client = self.__dict__.pop("_client", None)  # it is made at first use
-        if client is not None:
-            client.close()
+        for name in ("_client", "_plain_client", "_public_client"):
+            client = self.__dict__.pop(name, None)  # each is made at first use
+            if client is not None:
+                client.close()
 
     def put(self, key: str, body: bytes, *, media_type: str) -> None:
         with _translated(key):
@@ -303,12 +341,12 @@ class _Upload:
 
 
 @contextmanager
-def _translated(key: str) -> Iterator[None]:
+def _translated(key: str, *, changed: Collection[str] = _CHANGED) -> Iterator[None]:
     """Raise botocore's errors as ours, by code.
 
     Raises:
         ObjectNotFoundError: the store says that there is none.
-        ObjectChangedError: it has another etag than was asked for.
+        ObjectChangedError: it, or a part of it, has another etag than was asked for.
         ObjectCorruptError: the bytes do not have the checksum that the store gave with them.
         StorageUnavailableError: no connection or one that broke off, throttling, or an error of
             the server.
@@ -320,7 +358,7 @@ def _translated(key: str) -> Iterator[None]:
         code = _code(error)
         if code in _MISSING:
             raise ObjectNotFoundError(key) from error
-        if code in _CHANGED:
+        if code in changed:
             raise ObjectChangedError(key) from error
         if code in _PASSING or _status(error) >= 500:  # noqa: PLR2004 - HTTP's server errors
             raise StorageUnavailableError(f"{code} for {key}") from error

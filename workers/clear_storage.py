@@ -1,4 +1,4 @@
-"""Remove objects that nobody is to have: of deleted documents, and of uploads whose API died.
+"""Remove objects that nobody is to have: of deleted documents, and of uploads that came to nothing.
 
 Apart from the sweep that dispatches work, which must not wait for a store that is slow or away.
 Dying at any point leaves the row, and the next round does it again; two may run at once.
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from db import deleting, uploads
+from db import deleting, direct_uploads, uploads
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
 from storage import keys
@@ -31,12 +31,13 @@ def clear_storage(*, transaction: Transaction, store: ObjectStore, rules: WorkRu
     """
     try:
         uploads_are_left = _clear_uploads(transaction, store)
+        direct_uploads_are_left = _clear_direct_uploads(transaction, store, rules)
         deletions_are_left = _clear_deleted(transaction, store, rules)
     except StorageUnavailableError:
         # The next ones would wait for the same time-out.
         log.warning("objects not removed, the store is away or slow")
         return False
-    return uploads_are_left or deletions_are_left
+    return uploads_are_left or direct_uploads_are_left or deletions_are_left
 
 
 def clear_until(
@@ -100,6 +101,28 @@ def _clear_uploads(transaction: Transaction, store: ObjectStore) -> bool:
         uploads.forget(session, expired)
     log.info("uploads that nobody finished removed", count=len(expired))
     return len(expired) == _UPLOADS_PER_ROUND
+
+
+def _clear_direct_uploads(transaction: Transaction, store: ObjectStore, rules: WorkRules) -> bool:
+    with transaction() as session:
+        ended = direct_uploads.take_ended(
+            session, limit=_DOCUMENTS_PER_ROUND, backoff_s=rules.dispatch_grace_s
+        )
+    for upload in ended:
+        key = keys.source_key(upload.upload_id)
+        try:
+            # The parts first: from then on they cannot become an object.
+            store.part_uploads.abort(key, upload.parts_id)
+            store.delete([key])
+        except StorageUnavailableError:
+            raise
+        except StorageError as error:
+            log.error("parts not removed", error=str(error))  # noqa: TRY400 - the store said no
+            continue
+        with transaction() as session:
+            direct_uploads.close(session, upload)
+        log.info("parts of an upload removed", upload_id=str(upload.upload_id))
+    return len(ended) == _DOCUMENTS_PER_ROUND
 
 
 def _remove_objects(document_id: UUID, store: ObjectStore) -> None:

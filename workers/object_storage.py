@@ -12,6 +12,7 @@ def make_store(
     *,
     attempts: int = _WORKER_ATTEMPTS,
     connections: int = _WORKER_CONNECTIONS,
+    public_endpoint_url: str | None = None,
 ) -> S3ObjectStore:
     """Make the object store; it is first talked to when it is first needed.
 
@@ -19,11 +20,13 @@ def make_store(
         settings: that name bucket, service and credentials.
         attempts: of one request, with back-off between them.
         connections: that are kept open.
+        public_endpoint_url: address of the service for others; None: the same.
     """
     secret = settings.s3_secret_access_key
     return S3ObjectStore(
         bucket=settings.s3_bucket,
         endpoint_url=settings.s3_endpoint_url,
+        public_endpoint_url=public_endpoint_url,
         region=settings.s3_region,
         access_key_id=settings.s3_access_key_id,
         secret_access_key=None if secret is None else secret.get_secret_value(),

@@ -11,12 +11,14 @@ TIMEOUT_S = 280
 EXAMPLES = 10
 # What no schema describes is refused all the same, and that is no fault there: what a file is, is
 # told from its content; an Idempotency-Key may have come with another request; a document has so
-# many pages; and addresses, places and messages have rules of their own.
-_REFUSED = '["2xx", "3xx", 401, 403, 404, 409, 415, 422, 429, "5xx"]'
+# many pages; a file is larger than the operator lets it be; and addresses, places and messages have
+# rules of their own.
+_REFUSED = '["2xx", "3xx", 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]'
 _OPERATIONS = (
     "POST /v1/batches",
     "POST /v1/documents",
     "POST /v1/events/s3",
+    "POST /v1/uploads",
     "POST /v1/webhooks",
     "GET /v1/documents/{document_id}/result",
 )

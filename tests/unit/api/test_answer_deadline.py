@@ -6,7 +6,7 @@ import anyio.to_thread
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from api.answer_deadline import AnswerDeadline
+from api.answer_deadline import AnswerDeadline, lift
 from api.errors import ApiError
 
 STREAMED = ("POST", "/v1/documents")
@@ -85,6 +85,16 @@ def test_a_streamed_operation_has_to_begin_in_time() -> None:
 
 def test_an_answer_that_has_begun_may_take_longer() -> None:
     assert ask(answers_slowly) == [each["type"] for each in ANSWER]
+
+
+def test_an_operation_may_be_asked_to_take_longer() -> None:
+    async def waits(scope: Scope, _receive: Receive, send: Send) -> None:
+        lift(scope)
+        await anyio.sleep(0.2)
+        for message in ANSWER:
+            await send(message)
+
+    assert ask(waits) == [each["type"] for each in ANSWER]
 
 
 def test_a_time_out_of_the_operation_itself_goes_on() -> None:

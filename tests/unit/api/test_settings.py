@@ -88,3 +88,16 @@ def test_settings_do_not_change() -> None:
 
     with pytest.raises(ValidationError):
         settings.api_port = 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["files.example.org", "https://", "https://files.example.org/s3", "https://a b", "ftp://a"],
+)
+def test_an_address_of_storage_that_no_part_can_be_sent_to_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PAGEFLEET_API_DIRECT_UPLOAD_STORAGE_URL", url)
+
+    with pytest.raises(SettingsError, match="PAGEFLEET_API_DIRECT_UPLOAD_STORAGE_URL"):
+        read_api_settings()
