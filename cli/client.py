@@ -1,5 +1,6 @@
 """The HTTP API as the command line uses it; the only door to httpx."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
 _RETRY_AFTER_S: Final = 2.0
+_TOO_OFTEN: Final = "too_many_requests"
+_MOST_HOLDS: Final = 30
 _REMEDIES: Final = {
     401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
     500: "The API's log says more, under the request's id.",
@@ -95,6 +98,8 @@ class Listing:
 
 class ApiClient:
     """Calls to one API with one key; every method raises ``ApiError``.
+
+    A key that has asked too often waits for as long as the API says, and asks again.
 
     Args:
         address: of the API, with scheme and host.
@@ -321,7 +326,7 @@ class ApiClient:
 
         Returns:
             None when the file is written; else in how many seconds to ask again, since a worker
-            is making it.
+            is making it, or the key has asked too often.
 
         Raises:
             ApiError: refused; or not reachable.
@@ -345,7 +350,10 @@ class ApiClient:
             answer = response.json()
         except ValueError:
             answer = {}
-        raise _refusal(response.status_code, answer, response.headers)
+        refusal = _refusal(response.status_code, answer, response.headers)
+        if refusal.code == _TOO_OFTEN:
+            return refusal.retry_after_s or _RETRY_AFTER_S
+        raise refusal
 
     def _unreachable(self, error: httpx.HTTPError) -> ApiError:
         return ApiError(
@@ -355,12 +363,19 @@ class ApiClient:
         )
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
-        with self._errors():
-            response = self._http.request(method, path, **arguments)
-            answer = response.json() if response.content else {}
-        if response.is_success and isinstance(answer, dict):
-            return answer
-        raise _refusal(response.status_code, answer, response.headers)
+        held = 0
+        while True:
+            with self._errors():
+                response = self._http.request(method, path, **arguments)
+                answer = response.json() if response.content else {}
+            if response.is_success and isinstance(answer, dict):
+                return answer
+            refusal = _refusal(response.status_code, answer, response.headers)
+            # What was refused was not done. A stream has been read, and is its sender's to rewind.
+            if refusal.code != _TOO_OFTEN or "files" in arguments or held == _MOST_HOLDS:
+                raise refusal
+            held += 1
+            threading.Event().wait(refusal.retry_after_s or _RETRY_AFTER_S)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
