@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fastapi.routing import APIRoute
 
 from api.app import describe_only
+from api.openapi import describe
 from api.scopes import DESCRIPTIONS, NEEDED
 from db.scopes import Scope
 
