@@ -83,6 +83,7 @@ class FaultStage:
     broker_url: str
     document: Path
     settings: Mapping[str, str]
+    more_processes: Mapping[str, tuple[str, ...]]
     _held: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -91,8 +92,13 @@ class FaultStage:
         )
         self.fleet.environment |= {**SETTINGS, **self.settings, **hook_environment(self.broker_url)}
         log_moves(self.fleet.database)
-        self.start(*PROCESSES)
+        self.start(*self.processes)
         self.sound = self.result(self.wait_until_final(self.submit()))
+
+    @property
+    def processes(self) -> Mapping[str, tuple[str, ...]]:
+        """Commands by name of process."""
+        return {**PROCESSES, **self.more_processes}
 
     def arm(self, point: str, *actions: str) -> None:
         """Do harm to the next ones that come by, one action each; see the hook for the actions."""
@@ -118,7 +124,7 @@ class FaultStage:
 
     def name_of(self, who: Mapping[str, Any]) -> str:
         """Return which process it is, or belongs to, that ``reached`` told of."""
-        running = filter(self.fleet.is_running, PROCESSES)
+        running = filter(self.fleet.is_running, self.processes)
         return next(name for name in running if self.fleet.pid(name) == who["group"])
 
     def settle(self) -> None:
@@ -129,11 +135,11 @@ class FaultStage:
                 self.release(point)
         self.redis.delete(_UNACKED, _UNACKED_INDEX, *_QUEUES)
         forget_documents(self.fleet.database)
-        self.start(*(name for name in PROCESSES if not self.fleet.is_running(name)))
+        self.start(*(name for name in self.processes if not self.fleet.is_running(name)))
 
     def start(self, *names: str) -> None:
         for name in names:
-            self.fleet.start(name, *PROCESSES[name])
+            self.fleet.start(name, *self.processes[name])
         self.fleet.wait_for_api()
 
     def log_of_clerks(self) -> str:
