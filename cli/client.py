@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
 _RETRY_AFTER_S: Final = 2.0
 _TOO_OFTEN: Final = "too_many_requests"
-_MOST_HOLDS: Final = 30
+_MOST_TRIES: Final = 30
 _REMEDIES: Final = {
     401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
     500: "The API's log says more, under the request's id.",
@@ -227,20 +228,17 @@ class ApiClient:
     def report(self, batch_id: UUID, *, report_format: str) -> Iterator[str]:
         """Yield the lines of the report of a batch as they come, each with its end."""
         path = f"/v1/batches/{batch_id}/report"
-        with (
-            self._errors(),
-            self._http.stream("GET", path, params={"format": report_format}) as response,
-        ):
-            if not response.is_success:
+        for tries in count():
+            with (
+                self._errors(),
+                self._http.stream("GET", path, params={"format": report_format}) as response,
+            ):
+                if response.is_success:
+                    yield from _lines_of(response)
+                    return
                 response.read()
-                raise _refusal(response.status_code, response.json(), response.headers)
-            rest = ""
-            for text in response.iter_text():
-                *lines, rest = (rest + text).split("\n")
-                for line in lines:
-                    yield f"{line}\n"
-            if rest:
-                yield rest
+                refusal = _refusal(response.status_code, response.json(), response.headers)
+            _wait_before_another(tries, refusal)
 
     def batches(self) -> Iterator[BatchStatus]:
         """Yield batches, newest first, asking for more as they are taken."""
@@ -363,7 +361,7 @@ class ApiClient:
         )
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
-        held = 0
+        tries = 0
         while True:
             with self._errors():
                 response = self._http.request(method, path, **arguments)
@@ -371,11 +369,10 @@ class ApiClient:
             if response.is_success and isinstance(answer, dict):
                 return answer
             refusal = _refusal(response.status_code, answer, response.headers)
-            # What was refused was not done. A stream has been read, and is its sender's to rewind.
-            if refusal.code != _TOO_OFTEN or "files" in arguments or held == _MOST_HOLDS:
-                raise refusal
-            held += 1
-            threading.Event().wait(refusal.retry_after_s or _RETRY_AFTER_S)
+            if "files" in arguments:
+                raise refusal  # a stream has been read, and is its sender's to rewind
+            _wait_before_another(tries, refusal)
+            tries += 1
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -389,6 +386,28 @@ class ApiClient:
                 "Name the right address with --api-url.",
                 code=UNREACHABLE,
             ) from error
+
+
+def _lines_of(response: httpx.Response) -> Iterator[str]:
+    """Yield the lines of an answer as they come, each with its end."""
+    rest = ""
+    for text in response.iter_text():
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            yield f"{line}\n"
+    if rest:
+        yield rest
+
+
+def _wait_before_another(tries: int, refusal: ApiError) -> None:
+    """Wait for as long as the API asks a key that came too often; what was refused was not done.
+
+    Raises:
+        ApiError: the refusal, which is another one, or came too many times.
+    """
+    if refusal.code != _TOO_OFTEN or tries + 1 == _MOST_TRIES:
+        raise refusal
+    threading.Event().wait(refusal.retry_after_s or _RETRY_AFTER_S)
 
 
 def _key_header(idempotency_key: str | None) -> dict[str, str]:

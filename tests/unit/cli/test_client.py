@@ -167,3 +167,10 @@ def test_a_quota_that_is_used_up_is_not_waited_for() -> None:
 
     with pytest.raises(ApiError, match="Tomorrow"):
         client.document(BATCH_ID)
+
+
+def test_a_report_that_was_asked_for_too_often_comes_after_a_wait() -> None:
+    answers = iter([too_often(), httpx.Response(200, text="a\nb")])
+    client = make_client(lambda _: next(answers))
+
+    assert list(client.report(BATCH_ID, report_format="csv")) == ["a\n", "b"]
