@@ -231,6 +231,7 @@ def queue_server() -> Iterator[AwsServer]:
         yield server
 
 
+@pytest.mark.timeout(900)  # the server of queues is installed at its first use
 def test_a_reader_of_a_queue_that_dies_before_it_lets_go_of_a_message_makes_one_document(
     stage: FaultStage, scans: S3Bucket, queue_server: AwsServer
 ) -> None:
