@@ -81,6 +81,8 @@ POINTS: Mapping[str, KillPoint] = {
     "event_before_commit": KillPoint("db.s3_events:add", "before_commit"),
     "event_after_commit": KillPoint("db.s3_events:add", "after_commit"),
     "event_before_delete": KillPoint("storage.sqs:SqsQueue.delete", "before"),
+    # Nothing but the message says that the image is wanted.
+    "draw_in_page": KillPoint("workers.draw_page:_drawn", "before"),
     # The rows are marked as sent, and no message is.
     "sweep_before_publish": KillPoint("workers.recover_stalled:_send", "before"),
     "sweep_after_publish": KillPoint("workers.recover_stalled:_send", "after"),
