@@ -103,6 +103,11 @@ class FaultStage:
         """Commands by name of process."""
         return {**PROCESSES, **self.more_processes}
 
+    @property
+    def workers(self) -> list[str]:
+        """Names of those processes that take messages."""
+        return [name for name, command in self.processes.items() if command[0] == "worker"]
+
     def arm(self, point: str, *actions: str) -> None:
         """Do harm to the next ones that come by, one action each; see the hook for the actions."""
         assert point in POINTS
@@ -230,12 +235,11 @@ class FaultStage:
 
     def is_a_worker_dead(self) -> bool:
         """Say whether one of the workers does not run."""
-        return not all(map(self.fleet.is_running, WORKERS))
+        return not all(map(self.fleet.is_running, self.workers))
 
     def wait_until_workers_are_idle(self) -> None:
         """Wait until each worker that is alive says that it holds no message."""
-        workers = [name for name, command in self.processes.items() if command[0] == "worker"]
-        running = filter(self.fleet.is_running, workers)
+        running = filter(self.fleet.is_running, self.workers)
         nodes = [f"{name}@{socket.gethostname()}" for name in running]
         idle: dict[str, list[object]] = {node: [] for node in nodes}
         with self._celery() as app:
