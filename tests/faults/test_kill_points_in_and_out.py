@@ -57,10 +57,8 @@ WEBHOOKS = [
     ("webhook_before_commit", 2),
     ("webhook_after_commit", 1),
 ]
-EVENTS = [
-    ("event_before_commit", {"accepted": 1, "known": 0, "ignored": 0}),
-    ("event_after_commit", {"accepted": 0, "known": 1, "ignored": 0}),
-]
+# What the second time is answered with.
+EVENTS = [("event_before_commit", "accepted"), ("event_after_commit", "known")]
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -213,7 +211,7 @@ def tell(stage: FaultStage, event: Mapping[str, Any]) -> httpx.Response:
 
 @pytest.mark.parametrize(("point", "outcome"), EVENTS)
 def test_an_api_that_dies_makes_one_document_of_an_event_that_is_told_again(
-    stage: FaultStage, scans: S3Bucket, point: str, outcome: Mapping[str, int]
+    stage: FaultStage, scans: S3Bucket, point: str, outcome: str
 ) -> None:
     event = put_document(stage, scans)
     stage.arm(point, "child")
@@ -221,7 +219,8 @@ def test_an_api_that_dies_makes_one_document_of_an_event_that_is_told_again(
     answer = tell(stage, event)
     stage.reached(point)
 
-    assert (answer.status_code, answer.json()) == (200, outcome)
+    assert answer.status_code == httpx.codes.OK
+    assert {name for name, count in answer.json().items() if count} == {outcome}
     stage.check(stage.value("SELECT id FROM documents"))
 
 
