@@ -1,4 +1,4 @@
-"""Who is asking: an API key, and the tenant that it belongs to."""
+"""Who is asking: an API key, the tenant that it belongs to, and what it may do."""
 
 import hashlib
 import re
@@ -8,31 +8,44 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Annotated
 
+import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from api.errors import ApiError
-from api.request_log import note_tenant
+from api.request_log import add_headers, note_tenant
+from api.scopes import DESCRIPTIONS, NEEDED
 from db import api_keys
+from db.api_keys import Grant, Refusal
 from db.engine import Transaction
+from db.errors import DatabaseError
 
 # A little wider than what db.api_keys makes. Anything else does not reach the database.
 _WELL_FORMED_KEY = re.compile(rf"{api_keys.PREFIX}_[0-9a-zA-Z]{{1,64}}_[0-9a-zA-Z]{{1,128}}")
 _CACHED_KEYS = 10_000
+_CODES = {
+    Refusal.UNKNOWN: "unauthenticated",
+    Refusal.EXPIRED: "key_expired",
+    Refusal.REVOKED: "key_revoked",
+}
+_CHALLENGE = 'Bearer realm="pagefleet"'
+
+log = structlog.get_logger(__name__)
 
 bearer = HTTPBearer(
     scheme_name="ApiKey",
     bearerFormat="pf_<id>_<secret>",
-    description="An API key of the tenant whose documents are meant.",
+    description="An API key of the tenant whose documents are meant. It has one or more of the "
+    f"scopes {'; '.join(f'`{scope}`: {text}' for scope, text in DESCRIPTIONS.items())}.",
     auto_error=False,
 )
 
 
 class Keyring:
-    """Knows the tenant of a key; asks the database at most once in ``cache_s`` seconds a key.
+    """Knows what a key allows; asks the database at most once in ``cache_s`` seconds a key.
 
-    So a key that is revoked works on for at most that long. Only valid keys are remembered,
-    and only as their hash.
+    So a key that is revoked or changed works on as before for at most that long; one that expires
+    does not. Only valid keys are remembered, and only as their hash.
     """
 
     def __init__(
@@ -45,67 +58,91 @@ class Keyring:
         self._transaction = transaction
         self._cache_s = cache_s
         self._clock = clock
-        self._tenants: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._grants: OrderedDict[bytes, tuple[Grant, float]] = OrderedDict()
         self._lock = Lock()
 
-    def tenant_of(self, key: str) -> str | None:
-        """Return the tenant of a key; None when it is not valid.
+    def look_up(self, key: str) -> Grant | Refusal:
+        """Return what a key allows, or why it allows nothing.
 
         Raises:
             DatabaseError: the database cannot be asked.
         """
         if not _WELL_FORMED_KEY.fullmatch(key):
-            return None
+            return Refusal.UNKNOWN
         digest = hashlib.sha256(key.encode()).digest()
         now = self._clock()
         with self._lock:
-            tenant, valid_until = self._tenants.get(digest, ("", 0.0))
-        if now < valid_until:
-            return tenant
+            known = self._grants.get(digest)
+        if known is not None and now < known[1]:
+            return known[0]
         with self._transaction() as session:
-            found = api_keys.tenant_of(session, key)
-        if found is not None:
-            self._remember(digest, found, now + self._cache_s)
+            found = api_keys.look_up(session, key)
+        if isinstance(found, Grant):
+            if found.is_use_due:
+                self._note_use(found)
+            self._remember(digest, found, now)
         return found
 
-    def _remember(self, digest: bytes, tenant: str, valid_until: float) -> None:
+    def _note_use(self, grant: Grant) -> None:
+        try:
+            with self._transaction() as session:
+                api_keys.note_use(session, grant.key_id)
+        except DatabaseError:
+            # Of a database that can be read and not written, documents can be read too.
+            log.warning("use of a key not noted", key_id=grant.key_id)
+
+    def _remember(self, digest: bytes, grant: Grant, now: float) -> None:
+        cache_s = self._cache_s
+        if grant.expires_in_s is not None:
+            cache_s = min(cache_s, grant.expires_in_s)
         with self._lock:
-            self._tenants[digest] = (tenant, valid_until)
-            self._tenants.move_to_end(digest)
-            if len(self._tenants) > _CACHED_KEYS:
-                self._tenants.popitem(last=False)
+            self._grants[digest] = (grant, now + cache_s)
+            self._grants.move_to_end(digest)
+            if len(self._grants) > _CACHED_KEYS:
+                self._grants.popitem(last=False)
 
 
-def tenant_of_request(
+def grant_of_request(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-) -> str:
-    """Return the tenant whose key came with the request.
+) -> Grant:
+    """Return what the key that came with the request allows, if that includes the request.
 
     Raises:
-        ApiError: there is no key, or it is not valid.
+        ApiError: there is no key, or it is not valid, asks too often, or may not do this.
     """
-    if credentials is None:
-        raise ApiError("unauthenticated", headers={"WWW-Authenticate": 'Bearer realm="pagefleet"'})
-    keyring: Keyring = request.app.state.services.keyring
-    tenant = keyring.tenant_of(credentials.credentials)
-    if tenant is None:
+    services = request.app.state.services
+    keyring: Keyring = services.keyring
+    found = Refusal.UNKNOWN if credentials is None else keyring.look_up(credentials.credentials)
+    if isinstance(found, Refusal):
+        fault = "" if credentials is None else ', error="invalid_token"'
+        raise ApiError(_CODES[found], headers={"WWW-Authenticate": f"{_CHALLENGE}{fault}"})
+    note_tenant(request.scope, found.tenant)
+    add_headers(request.scope, services.request_rates.require(found))
+    # An operation that is not listed fails here: none is open by mistake.
+    needed = NEEDED[request.scope["route"].name]
+    if needed is not None and needed not in found.scopes:
         raise ApiError(
-            "unauthenticated",
-            headers={"WWW-Authenticate": 'Bearer realm="pagefleet", error="invalid_token"'},
+            "missing_scope",
+            detail=f"This key lacks the scope '{needed}', which this operation needs. Use a key "
+            "that has it, or ask the operator for one.",
+            headers={
+                "WWW-Authenticate": f'{_CHALLENGE}, error="insufficient_scope", scope="{needed}"'
+            },
+            extra={"scope": needed},
         )
-    note_tenant(request.scope, tenant)
-    return tenant
+    return found
+
+
+async def tenant_of_request(grant: Annotated[Grant, Depends(grant_of_request)]) -> str:
+    """Return the tenant whose key came with the request."""
+    return grant.tenant
+
+
+async def key_id_of_request(grant: Annotated[Grant, Depends(grant_of_request)]) -> str:
+    """Return the id of the key that came with the request."""
+    return grant.key_id
 
 
 Tenant = Annotated[str, Depends(tenant_of_request)]
-
-
-def key_id_of_request(
-    _tenant: Tenant, credentials: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]
-) -> str:
-    """Return the id of the key that came with the request, once it is known to be valid."""
-    return api_keys.id_of(credentials.credentials)
-
-
 KeyId = Annotated[str, Depends(key_id_of_request)]

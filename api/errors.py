@@ -95,6 +95,20 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "unauthenticated": ErrorKind(
         401, "No valid API key", "Send a valid key as 'Authorization: Bearer pf_…'."
     ),
+    "key_expired": ErrorKind(
+        401,
+        "Key expired",
+        "The key has expired, or its secret was replaced by a newer one. Ask the operator for one "
+        "that is valid.",
+    ),
+    "key_revoked": ErrorKind(
+        401, "Key revoked", "The key was taken out of use. Ask the operator for another one."
+    ),
+    "missing_scope": ErrorKind(
+        403,
+        "Missing scope",
+        "The key may not do this. Use one that has the scope which is named.",
+    ),
     "source_not_allowed": ErrorKind(
         403,
         "Source not allowed",
@@ -201,6 +215,9 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Too many uploads",
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
+    ),
+    "too_many_requests": ErrorKind(
+        429, "Too many requests", "The key has asked too often; ask again a little later.", 1
     ),
     "too_many_open_exports": ErrorKind(
         429,

@@ -1,18 +1,22 @@
 """The OpenAPI description; ``python -m api.openapi`` writes the frozen one."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from api.problems import Problem
+from api.auth import bearer
+from api.problems import Problem, declared
+from api.scopes import NEEDED
 from api.source_reference import SourceReference
 from workers.ocr.options import OcrOptions
 
 FROZEN = Path(__file__).parent.parent / "docs" / "openapi.json"
 _FRAMEWORK_SCHEMAS = ("HTTPValidationError", "ValidationError")
+_KEY_SCHEME = bearer.scheme_name
 _TEMPLATE = "#/components/schemas/{model}"
 
 
@@ -28,7 +32,30 @@ def describe(app: FastAPI) -> dict[str, Any]:
         described = model.model_json_schema(ref_template=_TEMPLATE)
         schemas.update(described.pop("$defs", {}))
         schemas[model.__name__] = described
+    _describe_keys(document)
     return document
+
+
+def _describe_keys(document: dict[str, Any]) -> None:
+    """Add what may befall any operation that needs a key, and which scope of it that needs."""
+    for operation in _operations(document):
+        name = operation["operationId"]
+        if name not in NEEDED:
+            continue
+        needed = NEEDED[name]
+        codes = ["key_expired", "key_revoked", "too_many_requests"]
+        if needed is not None:
+            operation["security"] = [{_KEY_SCHEME: [needed.value]}]
+            codes.append("missing_scope")
+        for status, answer in declared(*codes).items():
+            known = operation["responses"].setdefault(str(status), answer)
+            if known is not answer:
+                known["description"] += f"; {answer['description']}"
+
+
+def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for methods in document["paths"].values():
+        yield from methods.values()
 
 
 def render(document: dict[str, Any]) -> str:

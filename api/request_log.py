@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from collections.abc import Mapping
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -36,6 +37,11 @@ def note_tenant(scope: Scope, tenant: str) -> None:
     scope["state"]["tenant"] = tenant
 
 
+def add_headers(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Let the answer to a request have further headers, whatever the answer is."""
+    scope["state"].setdefault("headers", {}).update(headers)
+
+
 class RequestLog:
     """Gives a request its id, an answer its headers, and the log its line; stands outermost."""
 
@@ -57,7 +63,8 @@ class RequestLog:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers[REQUEST_ID_HEADER] = request_id
-                for name, value in SECURITY_HEADERS.items():
+                added = scope["state"].get("headers", {})
+                for name, value in {**SECURITY_HEADERS, **added}.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -17,6 +17,7 @@ from api.capacity import capacity_of
 from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
 from api.readiness import Readiness
+from api.request_rates import RequestRates, TakeRequest
 from api.settings import ApiSettings
 from api.spared_dispatch import (
     PlaceForSplit,
@@ -29,8 +30,9 @@ from api.spared_dispatch import (
 from api.stream_places import StreamPlaces
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
-from workers import dispatch
+from workers import dispatch, request_rates
 from workers.object_storage import make_store
+from workers.request_rates import Taken
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,6 +55,8 @@ class Doors:
     send_drawing: SendDrawing
     send_export: SendExport
     probes: Mapping[str, Probe]
+    take_request: TakeRequest = lambda _, most: Taken(is_allowed=True, left=most, wait_s=0)
+    """By default a key may ask as often as it likes."""
 
 
 OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
@@ -93,6 +97,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
                 "broker": dispatch.check,
                 "storage": store.check,
             },
+            take_request=request_rates.take,
         )
     finally:
         store.close()
@@ -114,6 +119,7 @@ class Services:
         self.messages = SplitMessages(doors.place_for_split, doors.send_split)
         self.send_drawing = doors.send_drawing
         self.keyring = Keyring(doors.transaction, cache_s=settings.api_key_cache_s)
+        self.request_rates = RequestRates(doors.take_request)
         self.admission = Admission(
             partial(count_load, doors.transaction),
             limits_of(settings),

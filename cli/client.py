@@ -1,9 +1,11 @@
 """The HTTP API as the command line uses it; the only door to httpx."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
@@ -22,6 +24,8 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
 _RETRY_AFTER_S: Final = 2.0
+_TOO_OFTEN: Final = "too_many_requests"
+_MOST_TRIES: Final = 30
 _REMEDIES: Final = {
     401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
     500: "The API's log says more, under the request's id.",
@@ -95,6 +99,8 @@ class Listing:
 
 class ApiClient:
     """Calls to one API with one key; every method raises ``ApiError``.
+
+    A key that has asked too often waits for as long as the API says, and asks again.
 
     Args:
         address: of the API, with scheme and host.
@@ -222,20 +228,17 @@ class ApiClient:
     def report(self, batch_id: UUID, *, report_format: str) -> Iterator[str]:
         """Yield the lines of the report of a batch as they come, each with its end."""
         path = f"/v1/batches/{batch_id}/report"
-        with (
-            self._errors(),
-            self._http.stream("GET", path, params={"format": report_format}) as response,
-        ):
-            if not response.is_success:
+        for tries in count():
+            with (
+                self._errors(),
+                self._http.stream("GET", path, params={"format": report_format}) as response,
+            ):
+                if response.is_success:
+                    yield from _lines_of(response)
+                    return
                 response.read()
-                raise _refusal(response.status_code, response.json(), response.headers)
-            rest = ""
-            for text in response.iter_text():
-                *lines, rest = (rest + text).split("\n")
-                for line in lines:
-                    yield f"{line}\n"
-            if rest:
-                yield rest
+                refusal = _refusal(response.status_code, response.json(), response.headers)
+            _wait_before_another(tries, refusal)
 
     def batches(self) -> Iterator[BatchStatus]:
         """Yield batches, newest first, asking for more as they are taken."""
@@ -321,7 +324,7 @@ class ApiClient:
 
         Returns:
             None when the file is written; else in how many seconds to ask again, since a worker
-            is making it.
+            is making it, or the key has asked too often.
 
         Raises:
             ApiError: refused; or not reachable.
@@ -345,7 +348,10 @@ class ApiClient:
             answer = response.json()
         except ValueError:
             answer = {}
-        raise _refusal(response.status_code, answer, response.headers)
+        refusal = _refusal(response.status_code, answer, response.headers)
+        if refusal.code == _TOO_OFTEN:
+            return refusal.retry_after_s or _RETRY_AFTER_S
+        raise refusal
 
     def _unreachable(self, error: httpx.HTTPError) -> ApiError:
         return ApiError(
@@ -355,12 +361,18 @@ class ApiClient:
         )
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
-        with self._errors():
-            response = self._http.request(method, path, **arguments)
-            answer = response.json() if response.content else {}
-        if response.is_success and isinstance(answer, dict):
-            return answer
-        raise _refusal(response.status_code, answer, response.headers)
+        tries = 0
+        while True:
+            with self._errors():
+                response = self._http.request(method, path, **arguments)
+                answer = response.json() if response.content else {}
+            if response.is_success and isinstance(answer, dict):
+                return answer
+            refusal = _refusal(response.status_code, answer, response.headers)
+            if "files" in arguments:
+                raise refusal  # a stream has been read, and is its sender's to rewind
+            _wait_before_another(tries, refusal)
+            tries += 1
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -374,6 +386,28 @@ class ApiClient:
                 "Name the right address with --api-url.",
                 code=UNREACHABLE,
             ) from error
+
+
+def _lines_of(response: httpx.Response) -> Iterator[str]:
+    """Yield the lines of an answer as they come, each with its end."""
+    rest = ""
+    for text in response.iter_text():
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            yield f"{line}\n"
+    if rest:
+        yield rest
+
+
+def _wait_before_another(tries: int, refusal: ApiError) -> None:
+    """Wait for as long as the API asks a key that came too often; what was refused was not done.
+
+    Raises:
+        ApiError: the refusal, which is another one, or came too many times.
+    """
+    if refusal.code != _TOO_OFTEN or tries + 1 == _MOST_TRIES:
+        raise refusal
+    threading.Event().wait(refusal.retry_after_s or _RETRY_AFTER_S)
 
 
 def _key_header(idempotency_key: str | None) -> dict[str, str]:

@@ -1,22 +1,25 @@
-"""``pagefleet keys``: who may call the API, and how much each may send."""
+"""``pagefleet keys``: who may call the API, for what, until when, and how much each may send."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from cli.console import notices, output, print_json_line
 from cli.database import database_errors, database_url
-from cli.errors import CommandError
+from cli.errors import EXIT_USAGE, CommandError
+from cli.key_list import print_records, record_of
 
 if TYPE_CHECKING:
     from db.engine import Session
     from db.models import ApiKey
+    from db.scopes import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Keys that callers of the API present.")
+
+_MOST_DAYS = 36_500
 
 MaxOpenPages = Annotated[
     int | None,
@@ -28,9 +31,27 @@ MaxPagesPerDay = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="Most pages that it may send a day (UTC); 0: no quota."),
 ]
+MaxRequestsPerMinute = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Most requests that it may make a minute; 0: any."),
+]
+Scopes = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="What it may do: read, write, webhooks; commas between."),
+]
+ExpiresDays = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=_MOST_DAYS, metavar="DAYS", help="For how long it is valid; 0: for ever."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a key.")]
-KeyId = Annotated[
-    str, typer.Argument(metavar="ID", help="Of the key: the part between 'pf_' and the next '_'.")
+Key = Annotated[
+    str,
+    typer.Argument(
+        metavar="KEY",
+        help="Its id, the part between 'pf_' and the next '_'; or its name, if no other has it.",
+    ),
 ]
 
 
@@ -39,23 +60,35 @@ def create_key(
     *,
     tenant: Annotated[str, typer.Option(help="Whose documents the key opens.")],
     name: Annotated[str, typer.Option(help="What the key is for, to tell it from others.")],
+    scopes: Scopes = None,
+    expires_days: ExpiresDays = None,
     max_open_pages: MaxOpenPages = None,
     max_pages_per_day: MaxPagesPerDay = None,
+    max_requests_per_minute: MaxRequestsPerMinute = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once: only its hash is kept."""
+    """Make a key and print it, this once: only its hash is kept.
+
+    Unless told otherwise it may do everything, and does not expire.
+    """
     from db import api_keys
 
+    allowed = _scopes_in(scopes)
     with _session() as session:
         key = api_keys.create(
             session,
             tenant=tenant,
             name=name,
+            scopes=allowed,
+            expires_in=_duration(expires_days),
             max_open_pages=max_open_pages or None,
             max_pages_per_day=max_pages_per_day or None,
+            max_requests_per_minute=max_requests_per_minute or None,
         )
+        session.flush()
+        record = record_of(api_keys.get(session, api_keys.id_of(key)))
     if as_json:
-        print_json_line({"id": api_keys.id_of(key), "key": key, "tenant": tenant, "name": name})
+        print_json_line({"key": key, **record})
     else:
         output().print(key, markup=False)
     notices().print("Keep it now: it cannot be shown again.")
@@ -67,24 +100,68 @@ def list_keys(
     tenant: Annotated[str | None, typer.Option(help="Only those of this tenant.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the keys, what each may send and has sent today, and which are revoked."""
+    """Show the keys: what each may do and send, has sent today, and which are of no use any more.
+
+    Never a secret. When a key was last used is up to five minutes behind.
+    """
     from db import admission, api_keys
 
     with _session() as session:
         records = [
-            _record(key) | {"pages_today": use.pages_today, "documents_today": use.documents_today}
+            record_of(key)
+            | {"pages_today": use.pages_today, "documents_today": use.documents_today}
             for key in api_keys.list_all(session, tenant=tenant)
             for use in [admission.key_use(session, tenant=key.tenant, key_id=key.id)]
         ]
+    _show(records, as_json=as_json)
+
+
+@app.command("rotate")
+def rotate_key(
+    key: Key,
+    *,
+    grace_hours: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=_MOST_DAYS * 24,
+            metavar="HOURS",
+            help="For how long the old secret works on.",
+        ),
+    ] = 24,
+    revoke_old: Annotated[
+        bool, typer.Option("--revoke-old", help="End the old secret at once, as after a leak.")
+    ] = False,
+    expires_days: ExpiresDays = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a key a new secret and print it, this once; the old one works on for a day.
+
+    A key has two secrets at most: rotating again ends the older one. Scopes, quotas and what was
+    sent stay; without --expires-days, so does the day on which it expires.
+    """
+    from db import api_keys
+
+    grace = timedelta() if revoke_old else timedelta(hours=grace_hours)
+    with _session() as session:
+        found = _key(session, key)
+        _require_use(found, expires_days)
+        rotated = api_keys.rotate(session, found, grace=grace)
+        if expires_days is not None:
+            api_keys.expire(session, found, _duration(expires_days))
+        record = record_of(found)
     if as_json:
-        for record in records:
-            print_json_line(record)
+        print_json_line({"key": rotated, **record})
     else:
-        _print(records)
+        output().print(rotated, markup=False)
+    notices().print(
+        "Keep it now: it cannot be shown again. "
+        + _end_of_old(datetime.fromisoformat(record["previous_secret_until"]), grace)
+    )
 
 
 @app.command("revoke")
-def revoke_key(key_id: KeyId, *, as_json: AsJson = False) -> None:
+def revoke_key(key: Key, *, as_json: AsJson = False) -> None:
     """Take a key out of use, for good; the API believes it for some seconds more.
 
     What was sent with it is read all the same.
@@ -92,89 +169,132 @@ def revoke_key(key_id: KeyId, *, as_json: AsJson = False) -> None:
     from db import api_keys
 
     with _session() as session:
-        record = _record(api_keys.revoke(session, _id_in(key_id)))
+        record = record_of(api_keys.revoke(session, _key(session, key).id))
     if as_json:
         print_json_line(record)
     else:
         notices().print(f"The key {record['id']} ({record['name']}) is revoked.", markup=False)
 
 
+@app.command("change")
+def change_key(
+    key: Key, *, scopes: Scopes = None, expires_days: ExpiresDays = None, as_json: AsJson = False
+) -> None:
+    """Set what a key may do, and until when; what is left out stays as it is."""
+    from db import api_keys
+
+    allowed = None if scopes is None else _scopes_in(scopes)
+    with _session() as session:
+        found = _key(session, key)
+        if allowed is not None:
+            found.scopes = [*allowed]
+        if expires_days is not None:
+            api_keys.expire(session, found, _duration(expires_days))
+        record = record_of(found)
+    _show([record], as_json=as_json)
+
+
 @app.command("quota")
 def set_quota(
-    key_id: KeyId,
+    key: Key,
     *,
     max_open_pages: MaxOpenPages = None,
     max_pages_per_day: MaxPagesPerDay = None,
+    max_requests_per_minute: MaxRequestsPerMinute = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set the quotas of a key; what is left out stays as it is."""
-    from db import api_keys
-
+    """Set the quotas and the rate of a key; what is left out stays as it is."""
     with _session() as session:
-        key = api_keys.get(session, _id_in(key_id))
+        found = _key(session, key)
         if max_open_pages is not None:
-            key.max_open_pages = max_open_pages or None
+            found.max_open_pages = max_open_pages or None
         if max_pages_per_day is not None:
-            key.max_pages_per_day = max_pages_per_day or None
-        record = _record(key)
+            found.max_pages_per_day = max_pages_per_day or None
+        if max_requests_per_minute is not None:
+            found.max_requests_per_minute = max_requests_per_minute or None
+        record = record_of(found)
+    _show([record], as_json=as_json)
+
+
+def _show(records: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        print_json_line(record)
-    else:
-        _print([record])
-
-
-def _record(key: "ApiKey") -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "tenant": key.tenant,
-        "name": key.name,
-        "max_open_pages": key.max_open_pages,
-        "max_pages_per_day": key.max_pages_per_day,
-        "created_at": key.created_at.isoformat(),
-        "revoked_at": key.revoked_at and key.revoked_at.isoformat(),
-    }
-
-
-def _print(records: list[dict[str, Any]]) -> None:
-    columns = ("id", "tenant", "name", "max_open_pages", "max_pages_per_day", "pages_today")
-    console = output()
-    if not console.is_terminal:
         for record in records:
-            console.print("  ".join(_cell(record, column) for column in columns), markup=False)
-        return
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column.replace("_", " "))
-    for record in records:
-        table.add_row(*(escape(_cell(record, column)) for column in columns))
-    console.print(table)
+            print_json_line(record)
+    else:
+        print_records(records)
 
 
-def _cell(record: dict[str, Any], column: str) -> str:
-    value = record.get(column)
-    if column == "name" and record["revoked_at"]:
-        return f"{value} (revoked)"
-    return "-" if value is None else str(value)
+def _scopes_in(given: str | None) -> "list[Scope]":
+    from db.scopes import Scope
+
+    if given is None:
+        return [*Scope]
+    names = {name.strip() for name in given.split(",")}
+    if unknown := names - {*Scope}:
+        raise CommandError(
+            f"no scope is called {', '.join(sorted(unknown)) or 'nothing'}",
+            f"Name some of {', '.join(Scope)}, with commas between them.",
+            exit_code=EXIT_USAGE,
+        )
+    return [scope for scope in Scope if scope in names]
 
 
-def _id_in(given: str) -> str:
-    """Return the id; whoever pastes the whole key means its id, and should not see it again."""
+def _duration(days: float | None) -> timedelta | None:
+    return timedelta(days=days) if days else None
+
+
+def _key(session: "Session", given: str) -> "ApiKey":
+    """Find a key to be changed.
+
+    Whoever pastes the whole key means its id, and should not see it again.
+    """
     from db import api_keys
+    from db.errors import RowNotFoundError
 
-    return api_keys.id_of(given)
+    key_id = api_keys.id_of(given)
+    try:
+        return api_keys.get(session, key_id)
+    except RowNotFoundError as error:
+        named = api_keys.ids_of_name(session, given)
+        if len(named) > 1:
+            raise CommandError(
+                f"{len(named)} keys are called {given}", f"Name an id: {', '.join(named)}."
+            ) from error
+        if not named:
+            is_whole_key = given.startswith(f"{api_keys.PREFIX}_")
+            raise CommandError(
+                f"no key has the id or name {key_id if is_whole_key else given}",
+                "`pagefleet keys list` shows them.",
+            ) from error
+    return api_keys.get(session, named[0])
+
+
+def _require_use(key: "ApiKey", expires_days: float | None) -> None:
+    """Refuse to print a secret that opens nothing."""
+    if key.revoked_at is not None:
+        raise CommandError(
+            f"the key {key.id} ({key.name}) is revoked", "Make another: `pagefleet keys create`."
+        )
+    if expires_days is None and record_of(key)["state"] == "expired":
+        raise CommandError(
+            f"the key {key.id} ({key.name}) has expired",
+            "Say for how long the new secret is valid: --expires-days.",
+        )
+
+
+def _end_of_old(until: datetime, grace: timedelta) -> str:
+    if not grace:
+        return "The API believes the old one for some seconds more."
+    return f"The old one works until {until:%Y-%m-%d %H:%M} UTC."
 
 
 @contextmanager
 def _session() -> Iterator["Session"]:
     from db.engine import Database
-    from db.errors import RowNotFoundError
 
     database = Database(database_url(), pool_size=1)
     try:
         with database_errors(), database.transaction() as session:
-            try:
-                yield session
-            except RowNotFoundError as error:
-                raise CommandError(str(error), "`pagefleet keys list` shows their ids.") from error
+            yield session
     finally:
         database.dispose()

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
+from db.scopes import Scope
 from db.states import (
     BatchState,
     ChunkState,
@@ -396,13 +397,21 @@ class Export(Leased, Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
+_SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
+
+
 class ApiKey(Model):
     """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept.
 
-    A quota of NULL is none: the limits of the whole system hold for every key.
+    The secret of before is taken along until ``previous_secret_until``, and told apart from an
+    unknown one after it. A quota of NULL is none: the limits of the whole system hold for every
+    key. ``last_used_at`` is minutes behind.
     """
 
     __tablename__ = "api_keys"
+    __table_args__ = (
+        CheckConstraint(f"cardinality(scopes) > 0 AND scopes <@ {_SCOPES}", name="scopes_known"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     tenant: Mapped[str]
@@ -413,6 +422,13 @@ class ApiKey(Model):
     revoked_at: Mapped[datetime | None] = mapped_column(default=None)
     max_open_pages: Mapped[int | None] = mapped_column(default=None)
     max_pages_per_day: Mapped[int | None] = mapped_column(default=None)
+    scopes: Mapped[list[str]] = mapped_column(
+        ARRAY(Text()), default_factory=lambda: [*Scope], server_default=text(_SCOPES)
+    )
+    previous_secret_sha256: Mapped[str | None] = mapped_column(default=None)
+    previous_secret_until: Mapped[datetime | None] = mapped_column(default=None)
+    last_used_at: Mapped[datetime | None] = mapped_column(default=None)
+    max_requests_per_minute: Mapped[int | None] = mapped_column(default=None)
 
 
 class KeyUsage(Model):

@@ -29,12 +29,23 @@ export const sleep = (seconds, signal) => new Promise((resolve, reject) => {
 
 const secondsIn = (header) => Number.parseInt(header, 10) || WAIT_S;
 
+/** What is told of a pause that the server asks for, and, with null, of its end. */
+export const pause = { tell: () => {} };
+
 async function ask(path, { method = "GET", signal } = {}) {
-  const answer = await fetch(path, {
-    method, signal, headers: { Authorization: `Bearer ${key.get()}` }, cache: "no-cache",
-  });
-  if (answer.ok) return answer;
-  throw new Problem(answer.status, await answer.json().catch(() => ({})));
+  for (let waits = 0; ; waits += 1) {
+    const answer = await fetch(path, {
+      method, signal, headers: { Authorization: `Bearer ${key.get()}` }, cache: "no-cache",
+    });
+    if (waits) pause.tell(null);
+    if (answer.ok) return answer;
+    const problem = new Problem(answer.status, await answer.json().catch(() => ({})));
+    // Refused is not done, so that anything may be asked for again.
+    if (problem.code !== "too_many_requests" || waits === MOST_WAITS) throw problem;
+    const seconds = secondsIn(answer.headers.get("Retry-After"));
+    pause.tell(`${problem.message} This page goes on in ${seconds} s.`);
+    await sleep(seconds, signal);
+  }
 }
 
 export const read = async (path, options) => (await ask(path, options)).json();

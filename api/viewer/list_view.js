@@ -17,6 +17,7 @@ export class ListView {
     this.limit = PAGE;
     this.waiting = [];
     this.sending = 0;
+    this.mayList = true;
     byId("documents").replaceChildren();
     const { signal } = this.stopping;
     const drop = byId("drop");
@@ -37,7 +38,7 @@ export class ListView {
 
   async poll() {
     const { signal } = this.stopping;
-    while (!signal.aborted) {
+    while (!signal.aborted && this.mayList) {
       await this.refresh();
       await api.sleep(POLL_S, signal).catch(() => {});
     }
@@ -57,7 +58,10 @@ export class ListView {
       this.draw(found);
       byId("more-documents").hidden = !cursor;
     } catch (error) {
-      if (!signal.aborted) this.notice(error);
+      if (signal.aborted) return;
+      this.notice(error);
+      // A key that may not see documents may send some.
+      if (error.code === "missing_scope") this.mayList = false;
     }
   }
 
@@ -129,6 +133,9 @@ export class ListView {
         onProgress: (share) => { bar.value = share; state.textContent = ""; },
         onWait: (reason) => { state.textContent = reason; },
       });
+      bar.remove();
+      state.textContent = "sent";
+      if (!this.mayList) return;
       item.remove();
       await this.refresh();
     } catch (error) {

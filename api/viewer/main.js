@@ -14,6 +14,13 @@ export function notice(error) {
   if (error?.status === 401) { api.key.forget(); show(); }
 }
 
+let pauseShown = "";
+api.pause.tell = (message) => {
+  // Nothing else that was told meanwhile is taken away.
+  if (message || byId("notice").textContent === pauseShown) byId("notice").textContent = message || "";
+  pauseShown = message || "";
+};
+
 function reveal(id) {
   for (const each of views) byId(each).hidden = each !== id;
   byId("forget-key").hidden = id === "key-view";

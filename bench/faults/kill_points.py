@@ -34,6 +34,7 @@ class KillPoint:
 
 
 _SPLIT, _RECOGNIZE, _ASSEMBLE = "documents.split", "pages.recognize_chunk", "documents.assemble"
+_EXPORT = "documents.export"
 _ACKNOWLEDGE = "celery.worker.request:Request.acknowledge"
 _CHORD = "celery.backends.redis:RedisBackend"
 
@@ -65,6 +66,21 @@ POINTS: Mapping[str, KillPoint] = {
     "assembly_before_commit": KillPoint("db.documents:finish", "before_commit"),
     "assembly_after_commit": KillPoint("db.documents:finish", "after_commit"),
     "assembly_before_ack": KillPoint(_ACKNOWLEDGE, "before", _ASSEMBLE),
+    "export_before_put": KillPoint("db.exports:claim", "after_commit"),
+    "export_after_text_put": KillPoint("workers.export_document:_write_text", "after"),
+    "export_after_pdf_put": KillPoint("workers.export_document:_write_pdf", "after"),
+    "export_before_commit": KillPoint("db.exports:finish", "before_commit"),
+    "export_after_commit": KillPoint("db.exports:finish", "after_commit"),
+    "export_before_ack": KillPoint(_ACKNOWLEDGE, "before", _EXPORT),
+    # The delivery is taken, and nothing is sent.
+    "webhook_before_post": KillPoint("workers.deliver_webhook:deliver_webhook", "before"),
+    # The endpoint has the message, and nobody knows.
+    "webhook_after_post": KillPoint("workers.webhook_post:WebhookPoster.post", "after"),
+    "webhook_before_commit": KillPoint("db.webhook_deliveries:note_delivered", "before_commit"),
+    "webhook_after_commit": KillPoint("db.webhook_deliveries:note_delivered", "after_commit"),
+    "event_before_commit": KillPoint("db.s3_events:add", "before_commit"),
+    "event_after_commit": KillPoint("db.s3_events:add", "after_commit"),
+    "event_before_delete": KillPoint("storage.sqs:SqsQueue.delete", "before"),
     # Nothing but the message says that the image is wanted.
     "draw_in_page": KillPoint("workers.draw_page:_drawn", "before"),
     # The rows are marked as sent, and no message is.

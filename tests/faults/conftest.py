@@ -22,7 +22,8 @@ def running_stage(
 ) -> Iterator[FaultStage]:
     """One fleet for all faults of a module: to start one takes longer than to recover.
 
-    A module may have settings of its own, ``STAGE_SETTINGS``.
+    A module may have settings of its own, ``STAGE_SETTINGS``, and further processes,
+    ``STAGE_PROCESSES``.
     """
     folder = tmp_path_factory.mktemp("stage")
     with redis.Redis.from_url(valkey.url()) as client:
@@ -38,6 +39,7 @@ def running_stage(
             broker_url=valkey.url(),
             document=write_document(folder),
             settings=getattr(request.module, "STAGE_SETTINGS", {}),
+            more_processes=getattr(request.module, "STAGE_PROCESSES", {}),
         )
 
 

@@ -11,10 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 import db
-from db import cancelling, chunks, deleting
+from db import api_keys, cancelling, chunks, deleting
 from db.engine import Database, driver_url
 from db.migrate import migrate
 from db.models import Model
+from db.scopes import Scope
 from tests.support.rows import TENANT, add_document, add_recognizing_document
 
 
@@ -47,12 +48,45 @@ def go_back(database_url: str, revision: str) -> None:
     engine.dispose()
 
 
+def write(database_url: str, statement: str) -> None:
+    engine = sqlalchemy.create_engine(driver_url(database_url))
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
 def read(database_url: str, query: str) -> list[tuple[Any, ...]]:
     engine = sqlalchemy.create_engine(driver_url(database_url))
     with engine.connect() as connection:
         found = [tuple(row) for row in connection.execute(text(query))]
     engine.dispose()
     return found
+
+
+def test_keys_of_before_keep_everything_that_they_could_do(database_url: str) -> None:
+    go_back(database_url, "0006")
+    write(
+        database_url,
+        "INSERT INTO api_keys (id, tenant, secret_sha256, name) VALUES ('0123', 'a', 'x', 'old')",
+    )
+
+    migrate(database_url)
+
+    found = read(database_url, "SELECT scopes, expires_at, revoked_at FROM api_keys")
+    assert found == [(["read", "write", "webhooks"], None, None)]
+
+
+def test_an_earlier_release_gives_a_narrow_key_no_more_than_it_had(database_url: str) -> None:
+    database = Database(database_url)
+    with database.transaction() as session:
+        api_keys.create(session, tenant=TENANT, name="narrow", scopes=[Scope.READ])
+        api_keys.create(session, tenant=TENANT, name="wide")
+    database.dispose()
+
+    go_back(database_url, "0006")
+
+    found = read(database_url, "SELECT name, revoked_at IS NULL FROM api_keys ORDER BY name")
+    assert found == [("narrow", False), ("wide", True)]
 
 
 def test_an_earlier_release_finds_nothing_in_the_rows_that_it_does_not_know(

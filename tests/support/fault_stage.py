@@ -44,7 +44,6 @@ PROCESSES = {
     "sweep-b": ("reconcile",),
 }
 SWEEPS = ("sweep-a", "sweep-b")
-WORKERS = ("reader-a", "reader-b", "clerk-a", "clerk-b")
 
 # Short, and longer than a busy machine lets a healthy process wait.
 SETTINGS = {
@@ -87,6 +86,7 @@ class FaultStage:
     broker_url: str
     document: Path
     settings: Mapping[str, str]
+    more_processes: Mapping[str, tuple[str, ...]]
     _held: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -95,8 +95,18 @@ class FaultStage:
         )
         self.fleet.environment |= {**SETTINGS, **self.settings, **hook_environment(self.broker_url)}
         log_moves(self.fleet.database)
-        self.start(*PROCESSES)
+        self.start(*self.processes)
         self.sound = self.result(self.wait_until_final(self.submit()))
+
+    @property
+    def processes(self) -> Mapping[str, tuple[str, ...]]:
+        """Commands by name of process."""
+        return {**PROCESSES, **self.more_processes}
+
+    @property
+    def workers(self) -> list[str]:
+        """Names of those processes that take messages."""
+        return [name for name, command in self.processes.items() if command[0] == "worker"]
 
     def arm(self, point: str, *actions: str) -> None:
         """Do harm to the next ones that come by, one action each; see the hook for the actions."""
@@ -126,7 +136,7 @@ class FaultStage:
 
     def name_of(self, who: Mapping[str, Any]) -> str:
         """Return which process it is, or belongs to, that ``reached`` told of."""
-        running = filter(self.fleet.is_running, PROCESSES)
+        running = filter(self.fleet.is_running, self.processes)
         return next(name for name in running if self.fleet.pid(name) == who["group"])
 
     def settle(self) -> None:
@@ -143,11 +153,11 @@ class FaultStage:
         self.redis.delete(_UNACKED, _UNACKED_INDEX, *_QUEUES)
         forget_documents(self.fleet.database)
         self.wait_until_workers_are_idle()
-        self.start(*(name for name in PROCESSES if not self.fleet.is_running(name)))
+        self.start(*(name for name in self.processes if not self.fleet.is_running(name)))
 
     def start(self, *names: str) -> None:
         for name in names:
-            self.fleet.start(name, *PROCESSES[name])
+            self.fleet.start(name, *self.processes[name])
         self.fleet.wait_for_api()
 
     def log_of_clerks(self) -> str:
@@ -225,11 +235,11 @@ class FaultStage:
 
     def is_a_worker_dead(self) -> bool:
         """Say whether one of the workers does not run."""
-        return not all(map(self.fleet.is_running, WORKERS))
+        return not all(map(self.fleet.is_running, self.workers))
 
     def wait_until_workers_are_idle(self) -> None:
         """Wait until each worker that is alive says that it holds no message."""
-        running = filter(self.fleet.is_running, WORKERS)
+        running = filter(self.fleet.is_running, self.workers)
         nodes = [f"{name}@{socket.gethostname()}" for name in running]
         idle: dict[str, list[object]] = {node: [] for node in nodes}
         with self._celery() as app:

@@ -21,10 +21,11 @@ def test_a_created_key_opens_its_tenant(database_url: str) -> None:
 
     database = Database(database_url, pool_size=1)
     with database.transaction() as session:
-        tenant = api_keys.tenant_of(session, created.stdout.strip())
+        found = api_keys.look_up(session, created.stdout.strip())
     database.dispose()
     assert created.exit_code == 0
-    assert tenant == "archive"
+    assert isinstance(found, api_keys.Grant)
+    assert found.tenant == "archive"
 
 
 def test_migrating_twice_is_fine() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from api.app import describe_only
 from api.openapi import FROZEN, describe, render
+from api.scopes import NEEDED
 
 DOCUMENT = describe(describe_only())
 OPERATIONS = {
@@ -83,8 +84,14 @@ def test_every_reference_leads_somewhere() -> None:
     ids=str,
 )
 def test_every_operation_on_data_needs_a_key(operation: tuple[str, str]) -> None:
-    assert OPERATIONS[operation]["security"] == [{"ApiKey": []}]
-    assert "401" in OPERATIONS[operation]["responses"]
+    needed = NEEDED[OPERATIONS[operation]["operationId"]]
+
+    assert OPERATIONS[operation]["security"] == [{"ApiKey": [needed] if needed else []}]
+    answers = OPERATIONS[operation]["responses"]
+    assert "`unauthenticated`" in answers["401"]["description"]
+    assert "`key_expired`" in answers["401"]["description"]
+    assert "`too_many_requests`" in answers["429"]["description"]
+    assert ("`missing_scope`" in str(answers.get("403"))) == bool(needed)
 
 
 @pytest.mark.parametrize("method", ["head", "post"])

@@ -129,3 +129,48 @@ def test_something_that_is_no_api_is_an_error_and_no_traceback(body: bytes) -> N
 
     with pytest.raises(ApiError):
         client.require_ready()
+
+
+def too_often() -> httpx.Response:
+    problem = {"code": "too_many_requests", "detail": "Wait.", "status": 429}
+    return httpx.Response(429, json=problem, headers={"Retry-After": "1"})
+
+
+def test_a_key_that_has_asked_too_often_waits_and_asks_again() -> None:
+    answers = iter([too_often(), httpx.Response(200, json=document_view())])
+    client = make_client(lambda _: next(answers))
+
+    assert client.document(BATCH_ID).id == BATCH_ID
+
+
+def test_a_file_that_came_too_often_is_its_senders_to_send_again(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(b"%PDF-1.7")
+    client = make_client(lambda _: too_often())
+
+    with pytest.raises(ApiError) as refused:
+        client.submit(file)
+
+    assert (refused.value.code, refused.value.retry_after_s) == ("too_many_requests", 1.0)
+
+
+def test_a_result_that_was_asked_for_too_often_is_asked_for_later(tmp_path: Path) -> None:
+    client = make_client(lambda _: too_often())
+
+    assert client.fetch_result(BATCH_ID, tmp_path / "a.pdf", name="pdf") == 1.0
+    assert not (tmp_path / "a.pdf").exists()
+
+
+def test_a_quota_that_is_used_up_is_not_waited_for() -> None:
+    problem = {"code": "quota_exceeded", "detail": "Tomorrow.", "status": 429}
+    client = make_client(lambda _: httpx.Response(429, json=problem))
+
+    with pytest.raises(ApiError, match="Tomorrow"):
+        client.document(BATCH_ID)
+
+
+def test_a_report_that_was_asked_for_too_often_comes_after_a_wait() -> None:
+    answers = iter([too_often(), httpx.Response(200, text="a\nb")])
+    client = make_client(lambda _: next(answers))
+
+    assert list(client.report(BATCH_ID, report_format="csv")) == ["a\n", "b"]

@@ -1,0 +1,78 @@
+"""The commands of docs/keys.md, run as they stand there, one after the other."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from api.scopes import DESCRIPTIONS, NEEDED
+from cli.main import app
+from db import api_keys
+from db.engine import Database
+from db.models import ApiKey
+from tests.support.guides import DOCS, table_rows
+
+COMMANDS = [
+    shlex.split(line, comments=True)
+    for block in re.findall(
+        r"^```sh\n(.*?)^```$", (DOCS / "keys.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for line in block.splitlines()
+]
+WEBHOOKS = "everything below `/v1/webhooks`"
+
+
+@pytest.fixture
+def database(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path
+) -> Iterator[Database]:
+    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
+    monkeypatch.setenv("PAGEFLEET_DATABASE_URL", database_url)
+    database = Database(database_url, pool_size=1)
+    yield database
+    database.dispose()
+
+
+def keys_by_name(database: Database) -> dict[str, ApiKey]:
+    with database.transaction() as session:
+        return {key.name: key for key in api_keys.list_all(session)}
+
+
+def test_the_commands_do_what_the_guide_says(database: Database) -> None:
+    runner = CliRunner()
+
+    results = [runner.invoke(app, command[1:]) for command in COMMANDS]
+
+    assert {tuple(command[:2]) for command in COMMANDS} == {("pagefleet", "keys")}
+    assert [result.output for result in results if result.exit_code != 0] == []
+    keys = keys_by_name(database)
+    assert set(keys) == {"scanner", "reading-room", "backend"}
+    assert keys["scanner"].scopes == ["write"]
+    assert keys["scanner"].max_open_pages is None
+    assert keys["scanner"].max_requests_per_minute == 600
+    assert keys["reading-room"].scopes == ["read", "webhooks"]
+    assert keys["backend"].revoked_at is not None
+    assert all(key.previous_secret_until is not None for key in keys.values())
+
+
+def test_every_command_of_keys_is_in_the_guide() -> None:
+    assert {command[2] for command in COMMANDS} == {
+        *("create", "list", "change", "rotate", "revoke", "quota")
+    }
+
+
+@pytest.mark.parametrize("scope", list(DESCRIPTIONS))
+def test_both_guides_have_every_scope(scope: str) -> None:
+    operators = {row[0]: row[1] for row in table_rows("keys.md")}
+    callers = {row[0] for row in table_rows("api.md")}
+
+    assert operators[f"`{scope}`"] == DESCRIPTIONS[scope]  # type: ignore[index] # of its text
+    assert f"`{scope}`" in callers
+
+
+def test_what_needs_the_scope_for_webhooks_is_what_callers_are_told() -> None:
+    assert f"| `webhooks` | {WEBHOOKS} |" in (DOCS / "api.md").read_text("utf-8")
+    assert all(("webhook" in name) == (scope == "webhooks") for name, scope in NEEDED.items())
