@@ -283,7 +283,7 @@ def watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> Batc
 
 
 def _is_settled(batch: BatchStatus) -> bool:
-    return batch.state not in {"open", "running"}
+    return batch.state not in {"open", "listing", "running"}
 
 
 def find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:
