@@ -78,7 +78,10 @@ def keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """
     if metadata is not None:
         # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
-        text = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
+        try:
+            text = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
+        except RecursionError as error:
+            raise ValueError("is nested too deeply") from error
         if len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA_BYTES:
             raise ValueError(f"has more than {MAX_METADATA_BYTES:,} bytes")
     return metadata
