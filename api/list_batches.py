@@ -23,6 +23,7 @@ from api.admission import Admission
 from api.errors import ApiError
 from api.listing_errors import ListingFailedError
 from api.listing_pages import (
+    LISTED_OBJECTS,
     LOOKS_AT_ONCE,
     Candidate,
     ListingPlan,
@@ -66,6 +67,7 @@ class ListingRules:
         retry_delay_s: how long it rests after a passing fault.
         max_failures: claims without a page after which it is given up.
         turn_s: after which another listing has its turn.
+        page_objects: most that are entered in one transaction.
     """
 
     allowed: AllowedSources
@@ -74,6 +76,7 @@ class ListingRules:
     retry_delay_s: float
     max_failures: int
     turn_s: float = 30.0
+    page_objects: int = LISTED_OBJECTS
 
 
 class _WaitingError(Exception):
@@ -173,7 +176,6 @@ class _Turn:
         self._stop = stop
         self._ends_at = time.monotonic() + rules.turn_s
         self._options = resolve_options(listing.options, {})
-        self._entry_rules = EntryRules(rules.allowed, listing.tenant, listing.options)
 
     def run(self) -> None:
         """Go on from where the listing is.
@@ -187,7 +189,12 @@ class _Turn:
         if listing.failures > self._rules.max_failures:
             raise ListingFailedError("internal")
         self._pages_left()  # before anything is asked of the store
-        plan = ListingPlan(listing.source, self._manifest(), self._entry_rules)
+        plan = ListingPlan(
+            listing.source,
+            self._manifest(),
+            EntryRules(self._rules.allowed, listing.tenant, listing.options),
+            self._rules.page_objects,
+        )
         cursor = listing.cursor
         if plan.manifest is not None and not listing.is_checked:
             if not self._check(plan, cursor):

@@ -68,11 +68,13 @@ class ListingPlan:
         source: as it was asked for; see ``api.batch_sources``.
         manifest: as it was when it was opened first; None: there is none.
         rules: for what it names.
+        page_objects: most of a page; fewer of those that are named.
     """
 
     source: Mapping[str, Any]
     manifest: SourceObject | None
     rules: EntryRules
+    page_objects: int = LISTED_OBJECTS
 
 
 def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:
@@ -108,7 +110,7 @@ def pages_of(
         yield from _prefix_pages(plan, store, cursor)
         return
     entries = named_entries(plan, store, cursor=cursor)
-    while some := list(islice(entries, NAMED_OBJECTS)):
+    while some := list(islice(entries, min(NAMED_OBJECTS, plan.page_objects))):
         found = executor.map(lambda entry: _look_at(store, entry.address), some)
         candidates = [
             Candidate(source, entry.fields, entry.cursor)
@@ -154,7 +156,7 @@ def _prefix_pages(plan: ListingPlan, store: ObjectStore, cursor: str | None) -> 
     after = "" if cursor is None else unquote(cursor)
     with _named(missing="bucket_not_found", refused="listing_refused"):
         listing = source_object.list_prefix(store, bucket, prefix, after=after)
-        while found := list(islice(listing, LISTED_OBJECTS)):
+        while found := list(islice(listing, plan.page_objects)):
             yield _page(bucket, found)
 
 

@@ -62,6 +62,32 @@ def test_an_object_is_accepted_as_it_is_now(api: RunningApi, scans: S3Bucket) ->
     assert api.dispatch.sent == [row.id]
 
 
+def test_what_a_sender_says_of_an_object_is_kept(api: RunningApi, scans: S3Bucket) -> None:
+    once = {"Idempotency-Key": "order-17"}
+    sent = {"external_id": "box-12", "metadata": {"z": 1, "a": [None]}}
+
+    view = submit(api.client, scans, headers=once, **sent).json()
+    other = submit(api.client, scans, headers=once, external_id="box-13")
+
+    assert (view["external_id"], view["metadata"]) == ("box-12", {"z": 1, "a": [None]})
+    assert other.json()["code"] == "idempotency_mismatch"
+
+
+@pytest.mark.parametrize("value", ["NaN", f'"{"x" * 17_000}"'])
+def test_metadata_of_an_object_that_cannot_be_kept_is_refused(
+    api: RunningApi, scans: S3Bucket, value: str
+) -> None:
+    body = (
+        f'{{"source": {{"bucket": "{scans.name}", "key": "{KEY}"}}, "metadata": {{"a": {value}}}}}'
+    )
+
+    answer = api.client.post(
+        "/v1/documents", content=body.encode(), headers={"Content-Type": "application/json"}
+    )
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "metadata")
+
+
 @pytest.mark.parametrize(
     ("key", "status", "code"),
     [

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from pydantic import ValidationError
 
@@ -51,6 +53,26 @@ def test_an_upload_limit_above_what_workers_open_is_an_error(
 
     with pytest.raises(SettingsError, match="PAGEFLEET_API_MAX_UPLOAD_BYTES"):
         read_api_settings()
+
+
+@pytest.mark.parametrize("prefix", ["", "documents/", "docu", "documents/0198/"])
+def test_a_tenant_may_not_be_given_the_documents_of_all(
+    monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    places = json.dumps([{"bucket": "pagefleet", "prefix": prefix}])
+    monkeypatch.setenv("PAGEFLEET_API_SOURCES", places)
+
+    with pytest.raises(SettingsError, match="PAGEFLEET_API_SOURCES"):
+        read_api_settings()
+
+
+def test_another_prefix_of_the_own_bucket_may_be_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = json.dumps([{"bucket": "pagefleet", "prefix": "in/"}])
+    monkeypatch.setenv("PAGEFLEET_API_SOURCES", places)
+
+    (place,) = read_api_settings().api_sources
+
+    assert place.prefix == "in/"
 
 
 def test_passwords_are_not_shown() -> None:
