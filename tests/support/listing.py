@@ -1,14 +1,15 @@
 """Filling batches in the process of a test, and buckets to fill them from."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from api.accept_document import PageLimits
 from api.admission import Admission, Limits, count_load
-from api.list_batches import ListingRules, list_batches
+from api.list_batches import ListingRules, list_batches, list_until
 from api.place_settings import AllowedSource
 from db.engine import Database, Transaction
 from db.states import Priority
@@ -85,6 +86,31 @@ def fill(database: Database, store: ObjectStore, rules: ListingRules) -> None:
     """Let listings have their turns until none is due any more."""
     while take_turn(database, store, rules):
         pass
+
+
+@contextmanager
+def listing_in_thread(
+    database: Database, store: ObjectStore, rules: ListingRules
+) -> Iterator[None]:
+    """Do what the thread of ``reconcile`` does, while the block runs."""
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=list_until,
+        args=[stop],
+        kwargs={
+            "transaction": database.transaction,
+            "store": store,
+            "admission": admission_of(database),
+            "rules": rules,
+            "interval_s": 0.05,
+        },
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def put_all(

@@ -85,6 +85,8 @@ def test_a_store_that_refuses_says_so(s3_bucket: S3Bucket, foreign: S3Bucket) ->
 def test_a_bucket_of_the_user_is_listed_from_any_of_its_keys(
     s3_store: S3ObjectStore, foreign: S3Bucket
 ) -> None:
+    put(foreign, b"pages")
+
     found = list(source_object.list_prefix(s3_store, foreign.name, KEY[:3]))
 
     assert [each.key for each in found] == [KEY]

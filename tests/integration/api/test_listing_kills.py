@@ -3,6 +3,8 @@
 ``LISTING_OBJECTS=100000`` lists as many keys; by default there are fewer, for the time it takes.
 """
 
+import csv
+import io
 import os
 import re
 import signal
@@ -87,8 +89,9 @@ def test_whoever_dies_at_a_commit_is_followed_and_nothing_is_entered_twice(
     keys = sorted(ODD_KEYS)[:5]
     put_all(scans, keys)
     if kind == "manifest":
-        rows = "".join(f'"s3://{scans.name}/{key}"\n' for key in keys)
-        put_all(scans, ["in/m.csv"], body=lambda _: b"path\n" + rows.encode())
+        written = io.StringIO()
+        csv.writer(written).writerows([["path"], *([f"s3://{scans.name}/{key}"] for key in keys)])
+        put_all(scans, ["in/m.csv"], body=lambda _: written.getvalue().encode())
     batch = api.client.post(
         "/v1/batches", json={"name": "boxes", **source_of(scans, kind, keys)}
     ).json()

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from api.list_batches import list_until
 from cli.main import app
 from cli.stack.seaweedfs import SeaweedFS
 from db import documents
 from db.models import Batch, Document
 from tests.integration.cli.conftest import ServedApi
 from tests.support.api_server import open_store
-from tests.support.listing import ODD_KEYS, admission_of, allowed_in, put_all, rules_for
+from tests.support.listing import ODD_KEYS, allowed_in, listing_in_thread, put_all, rules_for
 from tests.support.processes import wait_until
 from tests.support.rows import claim_split
 from tests.support.services import S3Bucket, fresh_bucket
@@ -48,24 +47,9 @@ def api_settings(scans: S3Bucket) -> dict[str, Any]:
 
 @pytest.fixture
 def _lister(served_api: ServedApi, s3_bucket: S3Bucket, scans: S3Bucket) -> Iterator[None]:
-    """Do what the thread of ``reconcile`` does."""
-    stop = threading.Event()
     store = open_store(s3_bucket)
-    thread = threading.Thread(
-        target=list_until,
-        args=[stop],
-        kwargs={
-            "transaction": served_api.database.transaction,
-            "store": store,
-            "admission": admission_of(served_api.database),
-            "rules": rules_for(scans, lease_s=60),
-            "interval_s": 0.05,
-        },
-    )
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
+    with listing_in_thread(served_api.database, store, rules_for(scans, lease_s=60)):
+        yield
     store.close()
 
 
