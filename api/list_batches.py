@@ -10,7 +10,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -28,6 +28,7 @@ from api.listing_pages import (
     Candidate,
     ListingPlan,
     Page,
+    looking,
     named_entries,
     open_manifest,
     pages_of,
@@ -117,7 +118,7 @@ def list_batches(
         return False
     with (
         structlog.contextvars.bound_contextvars(batch_id=str(listing.claim.batch_id)),
-        ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="look") as executor,
+        looking(LOOKS_AT_ONCE) as executor,
     ):
         servers = _Servers(transaction, store, admission, executor)
         try:

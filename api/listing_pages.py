@@ -5,7 +5,7 @@ behind any of its objects.
 """
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -75,6 +75,19 @@ class ListingPlan:
     manifest: SourceObject | None
     rules: EntryRules
     page_objects: int = LISTED_OBJECTS
+
+
+@contextmanager
+def looking(at_once: int) -> Iterator[Executor]:
+    """Lend threads that ask for objects; what they have not begun by the end is not asked for.
+
+    Of a store that is away each answer may take minutes.
+    """
+    executor = ThreadPoolExecutor(at_once, thread_name_prefix="look")
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:

@@ -2,7 +2,6 @@
 
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -13,7 +12,7 @@ from api.cursor import CursorError, decode_place, encode_place
 from api.errors import ApiError, FieldProblem, InvalidFieldsError, is_answered
 from api.estimates import PDF_BYTES_PER_PAGE, guess_pages
 from api.listing_errors import ListingFailedError
-from api.listing_pages import ListingPlan, Page, open_manifest, pages_of
+from api.listing_pages import ListingPlan, Page, looking, open_manifest, pages_of
 from api.object_manifest import EntryRules
 from api.services import Services
 from api.upload_form import resolve_options
@@ -107,7 +106,7 @@ def plan_batch(
     """
     ends_at = time.monotonic() + counting_s
     counted = BatchEstimate()
-    with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="plan") as executor:
+    with looking(_LOOKS_AT_ONCE) as executor:
         for page in pages_of(plan, store, executor, cursor=cursor):
             counted.add(page, max_pages=max_pages)
             if time.monotonic() >= ends_at:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
+from cli.errors import EXIT_USAGE, CommandError
 from cli.find_lost import find_lost
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def reconcile(
             " event told of, and end.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="With --prefix: one JSON object a page of the listing, and at the end."
+        ),
+    ] = False,
 ) -> None:
     """Send work from the database to the workers, round after round, until stopped.
 
@@ -41,8 +48,14 @@ def reconcile(
     Several may run at a time; each looks at rows that no other holds.
     """
     if prefix is not None:
-        find_lost(prefix)
+        find_lost(prefix, as_json=as_json)
         return
+    if as_json:
+        raise CommandError(
+            "--json goes with --prefix alone",
+            "Without it the program runs until it is stopped, and its log is JSON.",
+            exit_code=EXIT_USAGE,
+        )
 
     import threading
 
