@@ -8,7 +8,7 @@ from uuid import UUID
 
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import from_json
+from pydantic_core import PydanticCustomError, from_json
 
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH, safe_filename
@@ -74,16 +74,18 @@ def keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return metadata of the sender's.
 
     Raises:
-        ValueError: they are too large, or hold what JSON cannot say.
+        PydanticCustomError: they are too large, or hold what JSON cannot say.
     """
-    if metadata is not None:
+    try:
         # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
-        try:
-            text = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
-        except RecursionError as error:
-            raise ValueError("is nested too deeply") from error
-        if len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA_BYTES:
-            raise ValueError(f"has more than {MAX_METADATA_BYTES:,} bytes")
+        text = json.dumps(metadata, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        size_bytes = len(text.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise PydanticCustomError("metadata_json", "is not JSON") from error
+    if size_bytes > MAX_METADATA_BYTES:
+        raise PydanticCustomError(
+            "metadata_size", f"has more than {MAX_METADATA_BYTES:,} bytes as JSON"
+        )
     return metadata
 
 
@@ -258,13 +260,8 @@ def parse_fields(sent: Mapping[str, str]) -> UploadFields:
 def _from_json(name: str, text: str) -> object:
     try:
         value: object = from_json(text)
-        if name == "metadata":
-            # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
-            json.dumps(value, allow_nan=False)
     except ValueError as error:
         raise InvalidFieldsError(FieldProblem(name, "is not JSON")) from error
-    if name == "metadata" and len(text.encode()) > MAX_METADATA_BYTES:
-        raise InvalidFieldsError(FieldProblem(name, f"has more than {MAX_METADATA_BYTES:,} bytes"))
     return value
 
 

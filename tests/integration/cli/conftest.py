@@ -1,6 +1,5 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from db.engine import Database
 from tests.support.api_server import (
     RecordedDispatch,
     RecordedDrawings,
+    RecordedExports,
+    ServedApi,
     make_key,
     open_store,
     served_in_thread,
@@ -22,16 +23,6 @@ from tests.support.api_server import (
 from tests.support.services import S3Bucket
 
 TENANT = "archive"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedApi:
-    """The API on real servers, as the command line meets it."""
-
-    url: str
-    key: str
-    client: ApiClient
-    database: Database
 
 
 @pytest.fixture
@@ -54,6 +45,7 @@ def served_api(
             place_for_split=lambda: nullcontext(enter_result=True),
             send_split=RecordedDispatch(),
             send_drawing=RecordedDrawings(),
+            send_export=RecordedExports(),
             probes={},
         )
 
@@ -79,3 +71,19 @@ def client_settings(monkeypatch: pytest.MonkeyPatch, served_api: ServedApi, tmp_
     monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
     monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", served_api.url)
     monkeypatch.setenv("PAGEFLEET_CLIENT_API_KEY", served_api.key)
+
+
+@pytest.fixture
+def ingest_work_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports go to where the command is called."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What is ingested."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    return folder

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from cli.stack.seaweedfs import SeaweedFS
-from tests.integration.cli.conftest import ServedApi
-from tests.support.api_server import open_store
+from tests.support.api_server import ServedApi, open_store
 from tests.support.commands import ROOT
 from tests.support.guides import DOCS
 from tests.support.listing import allowed_in, listing_in_thread, put_all, rules_for
