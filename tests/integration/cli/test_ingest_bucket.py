@@ -14,8 +14,7 @@ from cli.main import app
 from cli.stack.seaweedfs import SeaweedFS
 from db import documents
 from db.models import Batch, Document
-from tests.integration.cli.conftest import ServedApi
-from tests.support.api_server import open_store
+from tests.support.api_server import ServedApi, open_store
 from tests.support.listing import ODD_KEYS, allowed_in, listing_in_thread, put_all, rules_for
 from tests.support.processes import wait_until
 from tests.support.rows import claim_split
@@ -23,14 +22,7 @@ from tests.support.services import S3Bucket, fresh_bucket
 
 runner = CliRunner()
 
-pytestmark = pytest.mark.usefixtures("client_settings", "_work_dir", "_lister")
-
-
-@pytest.fixture
-def _work_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
+pytestmark = pytest.mark.usefixtures("client_settings", "ingest_work_dir", "_lister")
 
 
 @pytest.fixture
