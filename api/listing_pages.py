@@ -187,9 +187,13 @@ def _page(bucket: str, found: list[StoredObject]) -> Page:
 
 
 def _is_skipped(found: StoredObject) -> bool:
-    """Say whether an object is a folder, or has a key that cannot be written down."""
+    """Say whether an object is a folder, or has a key that cannot be written down.
+
+    Or one with the steps of a path, which some stores walk when it is asked for, out of the prefix.
+    """
     is_folder = found.size_bytes == 0 and found.key.endswith("/")
-    return is_folder or not is_usable(found.key)
+    has_steps = not {".", ".."}.isdisjoint(found.key.split("/"))
+    return is_folder or has_steps or not is_usable(found.key)
 
 
 def _cursor_of(key: str) -> str:

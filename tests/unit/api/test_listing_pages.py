@@ -87,6 +87,17 @@ def test_all_under_a_prefix_but_folders_is_found(store: InMemoryObjectStore) -> 
     assert skipped + sum(candidate.skipped for candidate in candidates(found)) == 3
 
 
+def test_a_key_that_leads_out_of_the_prefix_is_left_out(store: InMemoryObjectStore) -> None:
+    scans = store.other_bucket("scans")
+    for key in ("in/../out/b.pdf", "in/./a.pdf", "in/..pdf"):
+        scans.put(key, b"x", media_type="x")
+
+    found = keys(pages(store, PREFIX))
+
+    assert "in/..pdf" in found
+    assert not {"in/../out/b.pdf", "in/./a.pdf"} & set(found)
+
+
 @pytest.mark.parametrize("page_objects", [1, 2, 3, 100])
 @pytest.mark.parametrize("done", [0, 1, 2])
 def test_a_prefix_goes_on_behind_any_of_its_objects(
