@@ -28,9 +28,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_bundle()
     folder = tmp_path_factory.mktemp("samples")
     write_samples(folder)
-    for name in ("json", "hocr", "alto", "csv", "markdown", "pdf"):
-        files = [folder / each for each in FILES]
-        done = run_pagefleet("ocr", *files, "-o", folder / "out", "--format", name)
+    for format_, names in {
+        **dict.fromkeys(("json", "pdf"), FILES),
+        **dict.fromkeys(("hocr", "alto", "csv", "markdown"), FILES[:1]),
+    }.items():
+        files = [folder / each for each in names]
+        done = run_pagefleet("ocr", *files, "-o", folder / "out", "--format", format_)
         assert done.returncode == 0, done.stderr
     return folder / "out"
 
@@ -40,8 +43,8 @@ def pages_of(made: Path, name: str) -> list[dict[str, Any]]:
     return pages
 
 
-@pytest.mark.parametrize("name", [Path(each).stem for each in FILES])
-def test_each_format_holds_the_words_of_the_result(made: Path, name: str) -> None:
+def test_each_format_holds_the_words_of_the_result(made: Path) -> None:
+    name = Path(FILES[0]).stem
     words = words_of(pages_of(made, name))
 
     assert words

@@ -16,7 +16,7 @@ from tests.support.aws_servers import AwsServer
 from tests.support.event_consumer import consuming, count_documents, environment_of, is_empty
 from tests.support.fleet import wait_for
 
-OBJECTS = int(os.environ.get("HOSTILE_OBJECTS", "200"))
+OBJECTS = int(os.environ.get("HOSTILE_OBJECTS", "60"))
 KILLS_AT = (OBJECTS // 10, OBJECTS * 4 // 10, OBJECTS * 7 // 10)
 PIECES = [
     *(" ", "  ", "+", "%", "%20", "%2B", "%00", "\n", "\r\n", "\t", "/", "//", "..", "&", "<", ">"),

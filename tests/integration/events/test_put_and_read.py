@@ -67,6 +67,8 @@ def result_of_the_only_document(client: httpx.Client) -> dict[str, Any]:
     return result
 
 
+# One of the two servers: how they differ is of no concern behind the event, and a fleet is dear.
+@pytest.mark.parametrize("aws_server", ["ministack"], indirect=True)
 @pytest.mark.timeout(600)
 def test_an_object_in_a_queue_of_amazon_is_read(
     aws: AwsServer, database_url: str, redis_url: str, samples: dict[str, Sample], tmp_path: Path
