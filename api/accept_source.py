@@ -83,7 +83,7 @@ def accept_source(
         )
 
     # Before the object is looked at: it may be gone, or another one, when a request is repeated.
-    unread = SourceObject(submission.address, None, "", 0)
+    unread = source_object.unseen(submission.address)
     if (earlier := replay(document_of_submission(unread), ledger)) is not None:
         return earlier
     require_room(submission.fields.lane, submission.idempotency_key, ledger, admission)

@@ -9,7 +9,7 @@ from threading import Lock
 import structlog
 
 from api.errors import ApiError
-from api.settings import ApiSettings
+from api.intake_settings import IntakeSettings
 from db import admission
 from db.admission import KeyUse, OpenWork
 from db.engine import Transaction
@@ -54,7 +54,7 @@ class Load:
     pages_per_s: float
 
 
-def limits_of(settings: ApiSettings) -> Mapping[Priority, Limits]:
+def limits_of(settings: IntakeSettings) -> Mapping[Priority, Limits]:
     """Return the limits that the settings name."""
     return {
         Priority.INTERACTIVE: Limits(

@@ -1,19 +1,30 @@
 """Batches: documents that were submitted together."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
+import anyio.to_thread
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import Field, field_validator
 
 from api import cursor as cursors
+from api.batch_sources import (
+    BatchSource,
+    ObjectSources,
+    Options,
+    objects_to_row,
+    source_to_row,
+)
 from api.document_routes import MAX_DOCUMENTS, IdCursor, IdempotencyKey, list_of
 from api.errors import ApiError
-from api.ledger import Ledger, ServicesOfProcess, TenantLedger
+from api.ledger import BatchClosedError, Ledger, ServicesOfProcess, TenantLedger
+from api.place_settings import AllowedSources
+from api.plan_batch import count_objects
 from api.problems import declared
 from api.upload_form import resolve_options
-from api.views import BatchPage, BatchView, DocumentPage, batch_view
+from api.views import BatchPage, BatchPlanView, BatchView, DocumentPage, batch_view
 from db.errors import DuplicateRowError
 from db.ids import new_id
 from db.models import Batch
@@ -32,10 +43,8 @@ _REFUSALS = {
 router = APIRouter(tags=["batches"])
 
 
-class NewBatch(BaseModel):
-    """A batch to be created."""
-
-    model_config = ConfigDict(extra="forbid")
+class NewBatch(BatchSource):
+    """A batch to be created, and what it is filled from; by uploads, where that is left out."""
 
     name: str = Field(
         min_length=1,
@@ -43,12 +52,18 @@ class NewBatch(BaseModel):
         description="For people; need not be unique.",
         json_schema_extra={"pattern": _ONE_LINE},
     )
-    options: Annotated[
-        dict[str, Any], WithJsonSchema({"allOf": [{"$ref": "#/components/schemas/OcrOptions"}]})
-    ] = Field(
+    options: Options = Field(
         default_factory=dict,
         description="Options (see OcrOptions) of those documents of the batch that do not say "
         "otherwise.",
+    )
+    dry_run: bool = Field(
+        default=False, description="Create nothing, and count what it would be filled with."
+    )
+    cursor: str | None = Field(
+        default=None,
+        pattern=cursors.PLACE_PATTERN,
+        description="With `dry_run`: `next_cursor` of the count before.",
     )
 
     @field_validator("name")
@@ -62,36 +77,83 @@ class NewBatch(BaseModel):
 @router.post(
     "/v1/batches",
     status_code=_CREATED,
+    response_model=BatchView,
+    responses={
+        200: {"model": BatchPlanView, "description": "With `dry_run`: what was counted."},
+        **declared(
+            "malformed_body",
+            "unauthenticated",
+            "source_not_allowed",
+            "body_too_large",
+            "invalid_request",
+            "idempotency_mismatch",
+            "bucket_not_found",
+            "listing_refused",
+            "invalid_manifest",
+            "source_not_found",
+            "source_refused",
+            "storage_unavailable",
+            "database_unavailable",
+        ),
+    },
+)
+async def create_batch(
+    new: NewBatch,
+    ledger: Ledger,
+    services: ServicesOfProcess,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> BatchView | Response:
+    """Create a batch; documents name it as their `batch_id`, or it is filled from a bucket.
+
+    Objects of a bucket are found after the answer, page by page, and each becomes one document,
+    however often it is named; `listing` says how far that is. They have to lie in a place that the
+    operator allows. A manifest is read to its end before the first of its objects becomes a
+    document.
+    """
+    if new.dry_run:
+        counted = await services.in_storage_thread(
+            count_objects, new, new.options, new.cursor, tenant=ledger.tenant, services=services
+        )
+        return Response(counted.model_dump_json(), media_type="application/json")
+    view, is_replayed = await anyio.to_thread.run_sync(
+        _create, new, ledger, services.settings.api_sources, idempotency_key
+    )
+    if is_replayed:
+        response.headers["Idempotent-Replayed"] = "true"
+    response.headers["Location"] = view.links.self
+    return view
+
+
+@router.post(
+    "/v1/batches/{batch_id}/objects",
+    status_code=_ACCEPTED,
     responses=declared(
         "malformed_body",
         "unauthenticated",
+        "source_not_allowed",
+        "not_found",
+        "batch_closed",
         "body_too_large",
         "invalid_request",
-        "idempotency_mismatch",
         "database_unavailable",
     ),
 )
-def create_batch(
-    new: NewBatch, ledger: Ledger, response: Response, idempotency_key: IdempotencyKey = None
+def add_objects(
+    batch_id: UUID, new: ObjectSources, ledger: Ledger, services: ServicesOfProcess
 ) -> BatchView:
-    """Create a batch; documents name it as their `batch_id`."""
-    resolve_options({}, new.options)
-    batch = Batch(
-        id=new_id(),
+    """Fill a batch with more objects; sent again, those that it has are not added twice."""  # noqa: DOC501 - it is the description that users read
+    source = objects_to_row(
+        new.objects,
+        ledger.options_of_batch(batch_id),
+        services.settings.api_sources,
         tenant=ledger.tenant,
-        name=new.name,
-        options=new.options,
-        idempotency_key=idempotency_key,
     )
-    batch_id = batch.id
     try:
-        ledger.add_batch(batch)
-    except DuplicateRowError as error:
-        batch_id = _replayed(new, idempotency_key or "", ledger, error)
-        response.headers["Idempotent-Replayed"] = "true"
-    view = batch_view(*ledger.batch(batch_id))
-    response.headers["Location"] = view.links.self
-    return view
+        ledger.add_source(batch_id, source)
+    except BatchClosedError as error:
+        raise ApiError("batch_closed") from error
+    return batch_view(*ledger.batch(batch_id))
 
 
 @router.get(
@@ -186,8 +248,36 @@ def list_batch_documents(
     return list_of(ledger, limit=limit, cursor=cursor, batch_id=batch_id, state=state)
 
 
+def _create(
+    new: NewBatch,
+    ledger: TenantLedger,
+    allowed: AllowedSources,
+    idempotency_key: str | None,
+) -> tuple[BatchView, bool]:
+    """Return the batch of a request, and whether an earlier one has made it."""
+    resolve_options({}, new.options)
+    source = source_to_row(new, new.options, allowed, tenant=ledger.tenant)
+    batch = Batch(
+        id=new_id(),
+        tenant=ledger.tenant,
+        name=new.name,
+        options=new.options,
+        idempotency_key=idempotency_key,
+    )
+    batch_id = batch.id
+    try:
+        ledger.add_batch(batch, source)
+    except DuplicateRowError as error:
+        batch_id = _replayed(new, source, idempotency_key or "", ledger, error)
+    return batch_view(*ledger.batch(batch_id)), batch_id != batch.id
+
+
 def _replayed(
-    new: NewBatch, idempotency_key: str, ledger: TenantLedger, error: DuplicateRowError
+    new: NewBatch,
+    source: Mapping[str, Any] | None,
+    idempotency_key: str,
+    ledger: TenantLedger,
+    error: DuplicateRowError,
 ) -> UUID:
     """Return the batch that has the key already, if it was made by the same request.
 
@@ -197,6 +287,7 @@ def _replayed(
     earlier = ledger.batch_of_key(idempotency_key)
     if earlier is None:
         raise error
-    if (earlier.name, earlier.options) != (new.name, new.options):
+    told = (earlier.name, earlier.options, ledger.source_of_batch(earlier.id))
+    if told != (new.name, new.options, source):
         raise ApiError("idempotency_mismatch") from error
     return earlier.id

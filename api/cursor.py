@@ -9,6 +9,7 @@ _INDEX_BYTES = 4  # what the database counts pages with; the first bit is never 
 # and of an index the first character bits that it does not use.
 ID_PATTERN = "^[A-Za-z0-9_-]{21}[AQgw]$"
 INDEX_PATTERN = "^[A-Za-f][A-Za-z0-9_-]{4}[AQgw]$"
+PLACE_PATTERN = "^[A-Za-z0-9_-]{2,8192}$"
 
 
 class CursorError(Exception):
@@ -41,6 +42,23 @@ def decode_index(cursor: str) -> int:
         CursorError: the text is no cursor of indexes.
     """
     return int.from_bytes(_decode(cursor, INDEX_PATTERN), "big")
+
+
+def encode_place(place: str) -> str:
+    """Return the cursor of a place in a listing of objects."""
+    return _encode(place.encode())
+
+
+def decode_place(cursor: str) -> str:
+    """Return the place in a listing of objects.
+
+    Raises:
+        CursorError: the text is no cursor of places.
+    """
+    try:
+        return _decode(cursor, PLACE_PATTERN).decode("ascii")
+    except ValueError as error:  # of base64 too, whose last character may stand for nothing
+        raise CursorError(cursor) from error
 
 
 def _encode(content: bytes) -> str:

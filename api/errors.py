@@ -204,6 +204,18 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Unreadable event",
         "The message has the form of no object store that is known; see docs/s3-events.md.",
     ),
+    "bucket_not_found": ErrorKind(
+        422, "Bucket not found", "There is no such bucket. Check its name, and send it again."
+    ),
+    "listing_refused": ErrorKind(
+        422,
+        "Listing refused",
+        "The storage does not let Pagefleet list the bucket. Let its account list it "
+        "(s3:ListBucket), then retry the batch.",
+    ),
+    "invalid_manifest": ErrorKind(
+        422, "Invalid manifest", "The manifest cannot be understood; see docs/ingest.md."
+    ),
     "unknown_batch": ErrorKind(
         404, "Unknown batch", "No batch has the batch_id that was sent; create the batch first."
     ),

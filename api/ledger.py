@@ -6,7 +6,7 @@ reads. What belongs to another tenant is not found.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -23,6 +23,7 @@ from db import (
     documents,
     events,
     exports,
+    listings,
     pages,
     retrying,
     uploads,
@@ -34,7 +35,8 @@ from db.engine import Session, Transaction
 from db.errors import RowNotFoundError
 from db.events import Event
 from db.exports import Requested
-from db.models import Batch, Document, Page
+from db.ids import new_id
+from db.models import Batch, BatchListing, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
 
@@ -266,11 +268,13 @@ class TenantLedger:
             return batch_report.read_page(session, batch_id, after=after, limit=limit)
 
     def retry_batch(self, batch_id: UUID, *, cancelled_too: bool) -> Retry:
-        """Start over what was not read of a batch; say whether that was possible.
+        """Start over what was not found or read of a batch; say whether that was possible.
 
         The first documents here, and the rest of a large batch by the sweep, which also goes on
         where this dies half-way.
         """
+        with self._transaction() as session:
+            is_listed_again = listings.start_over(session, batch_id, tenant=self.tenant)
         with self._transaction() as session:
             outcome = batch_retrying.request(
                 session, batch_id, tenant=self.tenant, cancelled_too=cancelled_too
@@ -278,15 +282,15 @@ class TenantLedger:
         if outcome is Retry.STARTED:
             with self._transaction() as session:
                 batch_retrying.retry_some(session, batch_id, limit=_RETRIED_AT_ONCE)
-        return outcome
+        return Retry.STARTED if is_listed_again else outcome
 
     def batch_of_key(self, idempotency_key: str) -> Batch | None:
         """Return the batch that was created under this Idempotency-Key, if any."""
         with self._transaction() as session:
             return batches.find_by_idempotency_key(session, tenant=self.tenant, key=idempotency_key)
 
-    def add_batch(self, batch: Batch) -> None:
-        """Insert a batch.
+    def add_batch(self, batch: Batch, source: dict[str, Any] | None = None) -> None:
+        """Insert a batch, and with it what it is to be filled from, if that is known.
 
         Raises:
             ValueError: it is another tenant's.
@@ -296,6 +300,41 @@ class TenantLedger:
             raise ValueError("a ledger adds batches of its own tenant only")
         with self._transaction() as session:
             batches.insert(session, batch)
+            if source is not None:
+                # By its id it is told from what is added later.
+                listings.add(session, self._listing(batch.id, source, listing_id=batch.id))
+
+    def add_source(self, batch_id: UUID, source: dict[str, Any]) -> None:
+        """Let a batch be filled from something more.
+
+        Raises:
+            BatchClosedError: it takes no more documents.
+        """
+        with self._transaction() as session:
+            batches.get(session, batch_id, tenant=self.tenant)
+            if not listings.add(session, self._listing(batch_id, source, listing_id=new_id())):
+                raise BatchClosedError
+
+    def options_of_batch(self, batch_id: UUID) -> dict[str, Any]:
+        """Return the options of a batch, and count nothing."""
+        with self._transaction() as session:
+            return batches.get(session, batch_id, tenant=self.tenant).options
+
+    def source_of_batch(self, batch_id: UUID) -> Mapping[str, Any] | None:
+        """Return what a batch was created to be filled from; None: nothing."""
+        with self._transaction() as session:
+            batches.get(session, batch_id, tenant=self.tenant)
+            listing = session.get(BatchListing, batch_id)
+            return None if listing is None else listing.source
+
+    def _listing(self, batch_id: UUID, source: dict[str, Any], *, listing_id: UUID) -> BatchListing:
+        return BatchListing(
+            id=listing_id,
+            batch_id=batch_id,
+            tenant=self.tenant,
+            key_id=self.key_id,
+            source=source,
+        )
 
 
 def _counted(found: Sequence[Document]) -> Sequence[UUID]:

@@ -32,6 +32,7 @@ COLUMNS = (
     "result",
     "size_bytes",
     "sha256",
+    "source",
 )
 _MEDIA_TYPES: dict[ReportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -130,6 +131,7 @@ def _record(document: ReportedDocument) -> dict[str, object]:
         f"/v1/documents/{document.id}/result?format=json" if document.has_result else None,
         document.size_bytes,
         document.sha256,
+        None if document.bucket is None else f"s3://{document.bucket}/{document.key}",
     )
     return dict(zip(COLUMNS, values, strict=True))
 

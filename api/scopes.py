@@ -31,6 +31,7 @@ NEEDED: Mapping[str, Scope | None] = {
     **dict.fromkeys(
         (
             "abort_upload",
+            "add_objects",
             "cancel_batch",
             "cancel_document",
             "complete_upload",

@@ -6,9 +6,8 @@ from pydantic import Field, model_validator
 
 import workers.settings
 from api.direct_upload_settings import DirectUploadSettings
-from api.place_settings import AllowedSources
+from api.intake_settings import IntakeSettings
 from api.s3_event_settings import S3EventSettings
-from storage import keys
 from workers.settings import WebhookTargetSettings, read_settings
 
 # Names that other programs of the project read.
@@ -19,7 +18,7 @@ FOREIGN_PREFIXES = tuple(
 )
 
 
-class ApiSettings(DirectUploadSettings, S3EventSettings, WebhookTargetSettings):
+class ApiSettings(DirectUploadSettings, S3EventSettings, IntakeSettings, WebhookTargetSettings):
     """What the API needs: where it listens, what it takes, and how much it does at once."""
 
     api_host: str = Field(
@@ -30,11 +29,6 @@ class ApiSettings(DirectUploadSettings, S3EventSettings, WebhookTargetSettings):
     )
     api_max_upload_bytes: int = Field(
         default=2 * 2**30, ge=1, description="largest upload; at most `PAGEFLEET_MAX_FILE_BYTES`"
-    )
-    api_sources: AllowedSources = Field(
-        default=(),
-        description="whence documents may come by `source`: a JSON list of `bucket`, `prefix` and "
-        "`tenants` (docs/api.md); none: from nowhere",
     )
     api_key_cache_s: float = Field(
         default=10,
@@ -60,28 +54,6 @@ class ApiSettings(DirectUploadSettings, S3EventSettings, WebhookTargetSettings):
     # 32 uploads at once over a line of 1 Mbit/s have four times as much each.
     api_upload_min_bytes_per_s: float = Field(
         default=1_000, ge=0, description="an upload that is slower is refused; 0: no least rate"
-    )
-    # Somebody waits for these: minutes of work of one machine, seconds of a fleet.
-    api_max_open_pages_interactive: int = Field(
-        default=2_000, ge=1, description="open interactive pages at which further ones are refused"
-    )
-    # Twice an A4 page at 200 dpi for each.
-    api_max_open_pixels_interactive: int = Field(
-        default=16_000_000_000, ge=1, description="the same in pixels"
-    )
-    # A million waiting pages are an archive as usual; rows cost what limits them (docs/api.md).
-    api_max_open_pages_bulk: int = Field(
-        default=10_000_000, ge=1, description="open bulk pages at which further ones are refused"
-    )
-    api_max_open_pixels_bulk: int = Field(
-        default=80_000_000_000_000, ge=1, description="the same in pixels"
-    )
-    api_capacity_cache_s: float = Field(
-        default=2,
-        ge=0,
-        le=60,
-        description="for how long a count of open work is used, and at least 20 times as long as "
-        "counting took",
     )
     api_database_timeout_s: float = Field(
         default=10, gt=0, le=60, description="for the database to answer one statement"
@@ -118,17 +90,6 @@ class ApiSettings(DirectUploadSettings, S3EventSettings, WebhookTargetSettings):
                 "PAGEFLEET_API_MAX_UPLOAD_BYTES must be at most PAGEFLEET_MAX_FILE_BYTES, else "
                 "a file is taken that no worker opens"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_sources(self) -> Self:
-        for place in self.api_sources:
-            if place.overlaps(self.s3_bucket, keys.ROOT):
-                raise ValueError(
-                    f"PAGEFLEET_API_SOURCES: {place.bucket}/{place.prefix} overlaps with "
-                    f"{keys.ROOT} of Pagefleet's own bucket, where the documents of all tenants "
-                    "lie; allow a prefix beside it, or another bucket"
-                )
         return self
 
 

@@ -15,7 +15,7 @@ from api.filenames import MAX_LENGTH, safe_filename
 from api.multipart import FormEvent, FormReader, PartContent, PartEnded, PartStarted
 from db import states
 from db.models import Batch
-from db.states import BatchState
+from db.states import CLOSED_BATCH_STATES
 from workers.ocr.options import OcrOptions
 
 FILE_FIELD = "file"
@@ -46,28 +46,47 @@ class UploadFields(BaseModel):
     @field_validator("external_id")
     @classmethod
     def _is_printable(cls, given: str | None) -> str | None:
-        if given is not None and not given.isprintable():
-            raise ValueError("must not have control characters")
-        return given
+        return printable(given)
 
     @field_validator("metadata")
     @classmethod
     def _can_be_kept(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        try:
-            # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
-            text = json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        except ValueError as error:
-            raise PydanticCustomError("metadata_json", "is not JSON") from error
-        if len(text.encode()) > MAX_METADATA_BYTES:
-            raise PydanticCustomError(
-                "metadata_size", f"has more than {MAX_METADATA_BYTES:,} bytes as JSON"
-            )
-        return given
+        return keepable(given)
 
     @property
     def lane(self) -> states.Priority:
         """The priority that applies."""
         return states.Priority(lane_of(self.priority, has_batch=self.batch_id is not None))
+
+
+def printable(external_id: str | None) -> str | None:
+    """Return an id of the sender's.
+
+    Raises:
+        ValueError: it has control characters.
+    """
+    if external_id is not None and not external_id.isprintable():
+        raise ValueError("must not have control characters")
+    return external_id
+
+
+def keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return metadata of the sender's.
+
+    Raises:
+        PydanticCustomError: they are too large, or hold what JSON cannot say.
+    """
+    try:
+        # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
+        text = json.dumps(metadata, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        size_bytes = len(text.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise PydanticCustomError("metadata_json", "is not JSON") from error
+    if size_bytes > MAX_METADATA_BYTES:
+        raise PydanticCustomError(
+            "metadata_size", f"has more than {MAX_METADATA_BYTES:,} bytes as JSON"
+        )
+    return metadata
 
 
 @dataclass(slots=True)
@@ -264,7 +283,7 @@ def require_open(batch: Batch) -> None:
     Raises:
         ApiError: the batch was closed or cancelled.
     """
-    if batch.state in {BatchState.FINISHED, BatchState.CANCELLED}:
+    if batch.state in CLOSED_BATCH_STATES:
         raise ApiError("batch_closed")
 
 

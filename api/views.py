@@ -11,6 +11,7 @@ from api.errors import sentence
 from api.ledger import DocumentEntry
 from api.upload_form import Priority
 from db.batches import BatchCounts
+from db.listed import Listed
 from db.models import Batch, Document, Page
 from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState, PageState
 from workers.ocr.page_numbers import page_number
@@ -145,23 +146,63 @@ class BatchLinks(BaseModel):
     report: str
 
 
+class BatchListingView(BaseModel):
+    """How far the search for a batch's objects is."""
+
+    is_done: bool
+    found: int = Field(description="Objects so far.")
+    duplicates: int = Field(description="Of them, those of which the batch had a document.")
+    skipped: int = Field(description="What is no document, as folders are.")
+    size_bytes: int = Field(description="Of what was found.")
+
+
 class BatchView(BaseModel):
     """One batch, and where its documents stand."""
 
     id: UUID
     name: str
     state: BatchState = Field(
-        description="`open`: no document yet; `running`: some are not final; `finished`: all that "
-        "were sent are final, and sending another one makes it `running` again; `cancelled`."
+        description="`open`: no document yet; `listing`: its objects are still being found; "
+        "`running`: some documents are not final; `finished`: all that were sent are final, and "
+        "sending another one makes it `running` again; `failed`: likewise, but not all objects "
+        "could be found; `cancelled`."
     )
     options: dict[str, Any] = Field(description="Options of its documents that have no own.")
     documents: BatchDocumentCounts
     pages: BatchPageCounts
+    listing: BatchListingView | None = Field(
+        description="What was found to fill it with; null: nobody was asked to look."
+    )
+    error: ErrorView | None = Field(
+        description="Why not all objects could be found; null unless that is so. The batch takes "
+        "no further documents then, and a retry goes on."
+    )
     created_at: datetime
     is_retrying: bool = Field(
         description="Whether documents are still to be sent again after a retry of the batch."
     )
     links: BatchLinks
+
+
+class BatchPlanView(BaseModel):
+    """What a batch would be filled with."""
+
+    files: int = Field(description="Objects that would become documents.")
+    size_bytes: int = Field(description="Of them.")
+    pages: int = Field(description="Of images, by their names, which have one page each.")
+    estimated_pages: int = Field(description="Of all others, guessed from their sizes.")
+    missing: int = Field(
+        description="Objects that are named, and not there or not handed out; their documents "
+        "would fail."
+    )
+    skipped: int = Field(description="What is no document, as folders are.")
+    seconds: float | None = Field(
+        description="Until all that waits now, and then these, are read, at the pace of the last "
+        "minutes; null: nothing was read in them."
+    )
+    next_cursor: str | None = Field(
+        description="Send it as `cursor` to count what comes after these; null: these are all."
+    )
 
 
 class BatchPage(BaseModel):
@@ -224,6 +265,8 @@ def batch_view(batch: Batch, counts: BatchCounts) -> BatchView:
         options=batch.options,
         documents=BatchDocumentCounts(total=counts.total, **by_state),
         pages=BatchPageCounts(total=counts.pages, ok=counts.pages_ok, failed=counts.pages_failed),
+        listing=_listing(counts.listed),
+        error=_listing_error(counts.listed),
         created_at=batch.created_at,
         is_retrying=batch.retry_requested_at is not None,
         links=BatchLinks(
@@ -240,11 +283,15 @@ def batch_state(batch: Batch, counts: BatchCounts) -> BatchState:
     """
     if batch.state in {BatchState.FINISHED, BatchState.CANCELLED}:
         return BatchState(batch.state)
-    if batch.retry_requested_at is not None:
+    if counts.listed is not None and counts.listed.is_open:
+        return BatchState.LISTING
+    if batch.retry_requested_at is not None or counts.final < counts.total:
         return BatchState.RUNNING
-    if counts.total == 0:
+    if batch.state == BatchState.FAILED:
+        return BatchState.FAILED
+    if counts.total == 0 and counts.listed is None:
         return BatchState.OPEN
-    return BatchState.FINISHED if counts.final == counts.total else BatchState.RUNNING
+    return BatchState.FINISHED
 
 
 def is_final(document: Document) -> bool:
@@ -269,6 +316,22 @@ def _progress(document: Document, counts: Mapping[PageState, int] | None) -> Pro
     pages = document.page_count
     left = None if pages is None else pages - ok - failed - skipped
     return ProgressView(pages=pages, ok=ok, failed=failed, skipped=skipped, left=left)
+
+
+def _listing(listed: Listed | None) -> BatchListingView | None:
+    if listed is None:
+        return None
+    return BatchListingView(
+        is_done=not listed.is_open,
+        found=listed.found,
+        duplicates=listed.duplicates,
+        skipped=listed.skipped,
+        size_bytes=listed.size_bytes,
+    )
+
+
+def _listing_error(listed: Listed | None) -> ErrorView | None:
+    return None if listed is None else _error(listed.error_code, listed.error_detail)
 
 
 def _error(code: str | None, detail: str | None) -> ErrorView | None:

@@ -62,7 +62,11 @@ class DocumentStatus:
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """Where a batch stands; ``by_state`` counts its documents, ``pages`` those that are split."""
+    """Where a batch stands; ``by_state`` counts its documents, ``pages`` those that are split.
+
+    ``found`` are objects of a bucket so far, None where nobody was asked to look; ``error_code``
+    says why not all were found.
+    """
 
     id: UUID
     name: str
@@ -73,10 +77,32 @@ class BatchStatus:
     pages_ok: int
     pages_failed: int
     is_retrying: bool
+    found: int | None = None
+    duplicates: int = 0
+    skipped: int = 0
+    error_code: str | None = None
+    error_message: str | None = None
 
     @property
     def documents_final(self) -> int:
         return sum(self.by_state[state] for state in FINAL_STATES)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """What a batch would be filled with; ``next_cursor`` is where counting goes on, None: nowhere.
+
+    ``pages`` are those of images, ``estimated_pages`` those of all other files; ``missing`` are
+    named and not there, ``skipped`` are no documents.
+    """
+
+    files: int
+    size_bytes: int
+    pages: int
+    estimated_pages: int
+    missing: int
+    skipped: int
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +163,41 @@ class ApiClient:
         name: str,
         *,
         options: Mapping[str, Any] | None = None,
+        source: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> BatchStatus:
+        """Create a batch; ``source`` is what it is filled from, None: from uploads."""
         return _batch(
             self._call(
                 "POST",
                 "/v1/batches",
-                json={"name": name, "options": dict(options or {})},
+                json={"name": name, "options": dict(options or {}), **(source or {})},
                 headers=_key_header(idempotency_key),
             )
         )
+
+    def plan_batch(
+        self,
+        name: str,
+        *,
+        options: Mapping[str, Any],
+        source: Mapping[str, Any],
+        cursor: str | None = None,
+    ) -> PlannedBatch:
+        """Count what a batch would be filled with, from ``cursor`` on and for some seconds."""
+        plan = self._call(
+            "POST",
+            "/v1/batches",
+            json={
+                "name": name,
+                "options": dict(options),
+                "dry_run": True,
+                "cursor": cursor,
+                **source,
+            },
+        )
+        plan.pop("seconds")  # of this part alone
+        return PlannedBatch(**plan)
 
     def submit(
         self,
@@ -462,6 +513,9 @@ def _document(view: Mapping[str, Any]) -> DocumentStatus:
 def _batch(view: Mapping[str, Any]) -> BatchStatus:
     counts = dict(view["documents"])
     total = counts.pop("total")
+    # An API of an earlier release finds nothing.
+    listing = view.get("listing") or {}
+    error = view.get("error") or {}
     return BatchStatus(
         id=UUID(view["id"]),
         name=view["name"],
@@ -472,6 +526,11 @@ def _batch(view: Mapping[str, Any]) -> BatchStatus:
         pages_ok=view["pages"]["ok"],
         pages_failed=view["pages"]["failed"],
         is_retrying=view["is_retrying"],
+        found=listing.get("found"),
+        duplicates=listing.get("duplicates", 0),
+        skipped=listing.get("skipped", 0),
+        error_code=error.get("code"),
+        error_message=error.get("message"),
     )
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cli.console import notices, quiet_logs, shown
+from cli.console import json_line, notices, print_json_line, quiet_logs, shown
 from cli.errors import EXIT_USAGE, CommandError
+from cli.progress import Bar, progress_bar
 from cli.s3_events import load_event_settings
 
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ _SCHEME = "s3://"
 _FULL_PAUSE_S = 5.0
 
 
-def find_lost(address: str) -> None:
+def find_lost(address: str, *, as_json: bool) -> None:
     """List a prefix, and make documents of the objects that no event told of.
+
+    Args:
+        address: as ``s3://bucket/prefix``.
+        as_json: whether counts go to standard output as JSON, after each page and at the end.
 
     Raises:
         CommandError: the address is none, no watched place lies there, or a server refuses.
@@ -49,18 +54,21 @@ def find_lost(address: str) -> None:
         )
     quiet_logs()
     try:
-        with opened_intake(settings) as (intake, database, store):
+        with progress_bar("objects") as bar, opened_intake(settings) as (intake, database, store):
             counts = find_lost_objects(
                 bucket,
                 prefix,
                 store=store,
                 transaction=database.transaction,
                 take_in=patient(intake.take_in),
-                after_page=_report,
+                after_page=lambda counts: _report(counts, address, bar, as_json=as_json),
             )
     except (DatabaseError, StorageError) as error:
         raise CommandError(str(error), "Run it again when that is put right.") from error
-    _report(counts, is_last=True)
+    if as_json:
+        print_json_line(_record(counts, is_done=True))
+    else:
+        notices().print(f"Done: {_said(counts)}", markup=False)
     if refused := counts.get(Outcome.REFUSED, 0):
         raise CommandError(
             f"the store refused {refused:,} objects, which are named above",
@@ -97,7 +105,19 @@ def patient(take_in: "TakeIn") -> "TakeIn":
     return wait_and_take_in
 
 
-def _report(counts: "Mapping[Outcome, int]", *, is_last: bool = False) -> None:
+def _report(counts: "Mapping[Outcome, int]", address: str, bar: Bar, *, as_json: bool) -> None:
+    bar.show(address, sum(counts.values()), None)
+    if as_json:
+        bar.print_result(json_line(_record(counts, is_done=False)))
+    elif not bar.is_shown:
+        notices().print(f"Listed so far: {_said(counts)}", markup=False)
+
+
+def _record(counts: "Mapping[Outcome, int]", *, is_done: bool) -> dict[str, object]:
+    by_outcome = {outcome.value: count for outcome, count in counts.items() if count}
+    return {"is_done": is_done, "objects": sum(counts.values()), "by_outcome": by_outcome}
+
+
+def _said(counts: "Mapping[Outcome, int]") -> str:
     said = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
-    state = "Done" if is_last else "Listed so far"
-    notices().print(f"{state}: {sum(counts.values()):,} objects ({said or 'none'})", markup=False)
+    return f"{sum(counts.values()):,} objects ({said or 'none'})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
+from cli.errors import EXIT_USAGE, CommandError
 from cli.find_lost import find_lost
 
 if TYPE_CHECKING:
@@ -29,22 +30,37 @@ def reconcile(
             " event told of, and end.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="With --prefix: one JSON object a page of the listing, and at the end."
+        ),
+    ] = False,
 ) -> None:
     """Send work from the database to the workers, round after round, until stopped.
 
     Each round fills the queues up to PAGEFLEET_DISPATCH_QUEUE_LIMIT messages: interactive
     documents first, tenants and batches by turns, and again what stands still, as after the death
     of a worker. Without this program only interactive documents start, and nothing recovers.
-    It also removes what deleted documents have in storage, and then their rows.
+    It also fills batches from buckets, and removes what deleted documents have in storage, and then
+    their rows.
 
     Several may run at a time; each looks at rows that no other holds.
     """
     if prefix is not None:
-        find_lost(prefix)
+        find_lost(prefix, as_json=as_json)
         return
+    if as_json:
+        raise CommandError(
+            "--json goes with --prefix alone",
+            "Without it the program runs until it is stopped, and its log is JSON.",
+            exit_code=EXIT_USAGE,
+        )
 
     import threading
 
+    from api.intake_settings import IntakeSettings
+    from cli.listing_thread import start_listing
     from cli.settings import load_settings
     from cli.stop_signals import stop_on_signals
     from workers.clear_storage import clear_until
@@ -53,9 +69,10 @@ def reconcile(
     from workers.observability import configure_logging
     from workers.recover_stalled import sweep_until
     from workers.runtime import Runtime
-    from workers.settings import WorkerSettings
+    from workers.settings import FOREIGN_PREFIXES
 
-    settings = load_settings(WorkerSettings)
+    # Of what is the API's it reads a part, and the rest is not unknown.
+    settings = load_settings(IntakeSettings, foreign_prefixes=FOREIGN_PREFIXES)
     configure_logging(settings.log_level)
     runtime = Runtime(settings, Device("cpu"))
     heartbeat = Heartbeat(heartbeat_file(settings), name=HEARTBEAT_NAME)
@@ -74,6 +91,7 @@ def reconcile(
             name="clear-storage",
             daemon=True,
         ).start()
+        start_listing(stop, settings, runtime)
         sweep_until(
             stop,
             transaction=runtime.database.transaction,

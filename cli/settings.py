@@ -92,15 +92,22 @@ class FlowerSettings(CheckedSettings):
         return value
 
 
-def load_settings(cls: type[S]) -> S:
+def load_settings(cls: type[S], *, foreign_prefixes: tuple[str, ...] | None = None) -> S:
     """Read settings for a command.
+
+    Args:
+        cls: of which.
+        foreign_prefixes: of names that other programs read, and of which ``cls`` may read some
+            too; None: those of areas of which it reads nothing.
 
     Raises:
         CommandError: a value is missing or wrong, or a ``PAGEFLEET_`` name is unknown; all
             problems are listed.
     """
     try:
-        return read_settings(cls, foreign_prefixes=_foreign_to(cls))
+        return read_settings(
+            cls, foreign_prefixes=_foreign_to(cls) if foreign_prefixes is None else foreign_prefixes
+        )
     except SettingsError as error:
         raise CommandError(
             f"the settings are wrong:\n{error}",

@@ -158,7 +158,8 @@ def _show_batches(client: ApiClient, *, limit: int | None, as_json: bool) -> Non
 
 def _batch_line(batch: BatchStatus) -> str:
     counted = ", ".join(f"{count} {state}" for state, count in batch.by_state.items() if count)
-    return f"{batch.name}: {batch.state}; {counted or 'no documents'}"
+    line = f"{batch.name}: {batch.state}; {counted or 'no documents'}"
+    return line if batch.error_message is None else f"{line}; {batch.error_message}"
 
 
 def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json: bool) -> None:
@@ -283,7 +284,7 @@ def watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> Batc
 
 
 def _is_settled(batch: BatchStatus) -> bool:
-    return batch.state not in {"open", "running"}
+    return batch.state not in {"open", "listing", "running"}
 
 
 def find(client: ApiClient, wanted: UUID) -> DocumentStatus | BatchStatus:

@@ -3,7 +3,7 @@
 What is open is counted from the documents themselves, so that no counter can part from them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -55,6 +55,16 @@ class KeyUse:
     @property
     def is_used_up(self) -> bool:
         return self.has_used_up_today or self.has_used_up_open
+
+    @property
+    def pages_left(self) -> int | None:
+        """How many pages the key may still send now; None: as many as it likes."""
+        left = []
+        if self.max_open_pages is not None:
+            left.append(self.max_open_pages - (self.open_pages or 0))
+        if self.max_pages_per_day is not None:
+            left.append(self.max_pages_per_day - self.pages_today)
+        return max(min(left), 0) if left else None
 
 
 def open_work(session: Session) -> Mapping[Priority, OpenWork]:
@@ -125,15 +135,21 @@ def key_use(session: Session, *, tenant: str, key_id: str) -> KeyUse:
 
 
 def charge(session: Session, document: Document) -> KeyUse:
-    """Count a document that was just inserted to its key, and return what was used before it.
+    """Count a document that was just inserted to its key; see ``charge_all``."""
+    return charge_all(session, [document])
+
+
+def charge_all(session: Session, added: Sequence[Document]) -> KeyUse:
+    """Count documents of one key that were just inserted to it, and return its use before them.
 
     Documents of one key are counted one after the other, from here to the end of the transaction,
     so that of two that are added at once one sees the other. The transaction must be rolled back
     where a quota was used up before.
     """
-    key_id = document.key_id
-    if key_id is None:
+    if not added or added[0].key_id is None:
         return KeyUse()
+    key_id, tenant = added[0].key_id, added[0].tenant
+    added_pages = sum(document.page_estimate for document in added)
     # The key's row and not only that of the day: at midnight there are two of those.
     quota = session.execute(
         select(ApiKey.max_open_pages, ApiKey.max_pages_per_day)
@@ -142,27 +158,27 @@ def charge(session: Session, document: Document) -> KeyUse:
     ).one_or_none()
     if quota is None:
         return KeyUse()
-    added = insert(KeyUsage).values(
-        key_id=key_id, day=_TODAY, pages=document.page_estimate, documents=1
+    usage = insert(KeyUsage).values(
+        key_id=key_id, day=_TODAY, pages=added_pages, documents=len(added)
     )
     pages, documents = session.execute(
-        added.on_conflict_do_update(
+        usage.on_conflict_do_update(
             index_elements=["key_id", "day"],
             set_={
-                "pages": KeyUsage.pages + added.excluded.pages,
-                "documents": KeyUsage.documents + 1,
+                "pages": KeyUsage.pages + usage.excluded.pages,
+                "documents": KeyUsage.documents + usage.excluded.documents,
             },
         ).returning(KeyUsage.pages, KeyUsage.documents)
     ).one()
     open_pages = None
     if quota.max_open_pages is not None:
-        open_pages = _open_pages(session, document.tenant, key_id) - document.page_estimate
+        open_pages = _open_pages(session, tenant, key_id) - added_pages
     return KeyUse(
         quota.max_open_pages,
         quota.max_pages_per_day,
         open_pages,
-        pages - document.page_estimate,
-        documents - 1,
+        pages - added_pages,
+        documents - len(added),
     )
 
 

@@ -15,7 +15,11 @@ from db.states import DocumentState
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """One document of a batch; ``pages`` is None until it is split."""
+    """One document of a batch; ``pages`` is None until it is split.
+
+    ``bucket`` is that of the user's object that it is of, and ``key`` the object's; of an upload
+    the first is None, and the second our own.
+    """
 
     id: UUID
     external_id: str | None
@@ -31,6 +35,8 @@ class ReportedDocument:
     size_bytes: int
     sha256: str
     metadata: dict[str, Any] | None
+    bucket: str | None
+    key: str | None
 
     @property
     def seconds(self) -> float | None:
@@ -59,6 +65,8 @@ def read_page(
         Document.size_bytes,
         Document.sha256,
         Document.user_metadata,
+        Document.source["bucket"].astext,
+        Document.source["key"].astext,
     ).where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
     if after is not None:
         query = query.where(Document.id > after)

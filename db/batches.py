@@ -10,9 +10,11 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, func, select
 from sqlalchemy.orm import Session
 
+from db import listed
 from db.errors import RowNotFoundError
+from db.listed import Listed
 from db.models import Batch, Document
-from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState
+from db.states import CLOSED_BATCH_STATES, FINAL_DOCUMENT_STATES, BatchState, DocumentState
 
 # Of the documents of one step, short of its last one: their chunks are rows to be changed, and
 # their pages rows to be counted.
@@ -21,12 +23,16 @@ _MOST_PAGES_PER_STEP = 20_000
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """How many documents of a batch stand where, and their pages."""
+    """How many documents of a batch stand where, and their pages.
+
+    ``listed`` is what was found to fill it with; None: nobody was asked to look.
+    """
 
     documents: Mapping[DocumentState, int]
     pages: int
     pages_ok: int
     pages_failed: int
+    listed: Listed | None = None
 
     @property
     def total(self) -> int:
@@ -83,7 +89,7 @@ def list_page(
 
 def takes_documents(session: Session, batch_id: UUID) -> bool:
     """Say whether a document may be added to a batch, in this transaction and for all of it."""
-    return _locked(session, batch_id).state not in {BatchState.FINISHED, BatchState.CANCELLED}
+    return _locked(session, batch_id).state not in CLOSED_BATCH_STATES
 
 
 def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
@@ -114,13 +120,16 @@ def count_each(session: Session, batch_ids: Sequence[UUID]) -> Mapping[UUID, Bat
         .where(Document.batch_id.in_(batch_ids), Document.state != DocumentState.DELETING)
         .group_by(Document.batch_id, Document.state)
     ).all()
+    found = listed.sum_each(session, batch_ids)
     return {
-        batch_id: _counts([row[1:] for row in rows if row[0] == batch_id]) for batch_id in batch_ids
+        batch_id: _counts([row[1:] for row in rows if row[0] == batch_id], found.get(batch_id))
+        for batch_id in batch_ids
     }
 
 
-def _counts(rows: Sequence[Sequence[Any]]) -> BatchCounts:
+def _counts(rows: Sequence[Sequence[Any]], found: Listed | None) -> BatchCounts:
     return BatchCounts(
+        listed=found,
         documents={DocumentState(row[0]): row[1] for row in rows},
         pages=sum(int(row[2] or 0) for row in rows),
         pages_ok=sum(int(row[3]) for row in rows),

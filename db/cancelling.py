@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ScalarSelect, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from db import batches
+from db import batches, listings
 from db.documents import get_locked
 from db.models import Batch, Chunk, Document, Page
 from db.states import (
@@ -57,6 +57,7 @@ def start_batch(session: Session, batch_id: UUID, *, tenant: str) -> None:
         .values(state=BatchState.CANCELLED, finished_at=None, retry_requested_at=None)
         .execution_options(synchronize_session=False)
     )
+    listings.stop_all(session, batch_id)
 
 
 def unfinished_batches(session: Session, *, limit: int) -> Sequence[UUID]:

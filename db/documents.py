@@ -261,13 +261,15 @@ def put_back(session: Session, claim: DocumentClaim, *, delay_s: float, is_excus
     _set_once(session, statement, claim.document_id)
 
 
-def record_source(session: Session, claim: DocumentClaim, *, media_type: str, sha256: str) -> None:
+def record_source(
+    session: Session, claim: DocumentClaim, *, media_type: str, size_bytes: int, sha256: str
+) -> None:
     """Write down what the bytes are, once they lie where those of an upload do.
 
     Raises:
         StaleStateError: the claim is no longer ours.
     """
-    statement = _held_by(claim).values(media_type=media_type, sha256=sha256)
+    statement = _held_by(claim).values(media_type=media_type, size_bytes=size_bytes, sha256=sha256)
     _set_once(session, statement, claim.document_id)
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Index,
+    LargeBinary,
     MetaData,
     Text,
     UniqueConstraint,
@@ -128,6 +129,64 @@ class Batch(Model):
     retry_requested_at: Mapped[datetime | None] = mapped_column(default=None)
     retry_after: Mapped[UUID | None] = mapped_column(default=None)
     retry_cancelled_too: Mapped[bool] = mapped_column(default=False, server_default=false())
+
+
+class BatchListing(Model):
+    """What a batch is filled from: objects by name, a manifest, or all that lies under a prefix.
+
+    It is gone through page by page. ``cursor`` says how far that has come, and moves in the
+    transaction that adds the documents of a page. ``dispatch_after`` is NULL when nobody has to
+    look at it any more, and ``attempt`` the fencing token, as elsewhere; ``failures`` counts the
+    claims since the last page that came to nothing.
+    """
+
+    __tablename__ = "batch_listings"
+    __table_args__ = (
+        Index("ix_batch_listings_batch_id", "batch_id"),
+        Index(
+            "ix_batch_listings_due",
+            "dispatch_after",
+            postgresql_where=text("dispatch_after IS NOT NULL"),
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", ondelete="CASCADE"))
+    tenant: Mapped[str]
+    # As it was asked for. JSON keeps metadata of the sender as it was given, JSONB does not.
+    source: Mapped[dict[str, Any]] = mapped_column(JSON)
+    key_id: Mapped[str | None] = mapped_column(default=None)
+    # The manifest as it was when it was opened first: later pages are of the same bytes.
+    pinned: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), default=None)
+    cursor: Mapped[str | None] = mapped_column(default=None)
+    is_checked: Mapped[bool] = mapped_column(default=False)
+    found: Mapped[int] = mapped_column(BigInteger, default=0)
+    duplicates: Mapped[int] = mapped_column(BigInteger, default=0)
+    skipped: Mapped[int] = mapped_column(BigInteger, default=0)
+    size_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    failures: Mapped[int] = mapped_column(default=0)
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+    error_code: Mapped[str | None] = mapped_column(default=None)
+    error_detail: Mapped[str | None] = mapped_column(default=None)
+
+
+class BatchObject(Model):
+    """An object of which a batch has a document, so that it has one only.
+
+    ``fingerprint`` is a SHA-256 of what tells objects apart: a key alone may be longer than an
+    index takes. It stays when the document is deleted.
+    """
+
+    __tablename__ = "batch_objects"
+
+    batch_id: Mapped[UUID] = mapped_column(
+        ForeignKey("batches.id", ondelete="CASCADE"), primary_key=True
+    )
+    fingerprint: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    document_id: Mapped[UUID]
 
 
 class Document(Leased, Model):

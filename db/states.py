@@ -5,11 +5,16 @@ from enum import StrEnum
 
 
 class BatchState(StrEnum):
-    """``finished`` is reached when the batch is closed and its last document is final."""
+    """``finished`` is reached when the batch is closed and its last document is final.
+
+    ``listing``: what it is filled from is still gone through. ``failed``: that ended with an error.
+    """
 
     OPEN = "open"
+    LISTING = "listing"
     RUNNING = "running"
     FINISHED = "finished"
+    FAILED = "failed"
     CANCELLED = "cancelled"
 
 
@@ -143,6 +148,8 @@ CHUNK_MOVES: Mapping[ChunkState, frozenset[ChunkState]] = {
     _C.CANCELLED: frozenset(),
 }
 
+# Of batches that take no more documents.
+CLOSED_BATCH_STATES = frozenset({BatchState.FINISHED, BatchState.FAILED, BatchState.CANCELLED})
 FINAL_DOCUMENT_STATES = frozenset({_D.SUCCEEDED, _D.PARTLY_SUCCEEDED, _D.FAILED, _D.CANCELLED})
 OPEN_DOCUMENT_STATES = frozenset({_D.QUEUED, _D.SPLITTING, _D.RECOGNIZING, _D.ASSEMBLING})
 OPEN_CHUNK_STATES = frozenset(state for state, moves in CHUNK_MOVES.items() if moves)

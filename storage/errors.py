@@ -9,6 +9,10 @@ class StorageUnavailableError(StorageError):
     """The store is unreachable, throttles, or failed on its side; trying again may help."""
 
 
+class BucketNotFoundError(StorageError):
+    """There is no bucket of this name."""
+
+
 class ObjectNotFoundError(StorageError):
     """No object has this key."""
 

@@ -50,12 +50,13 @@ class InMemoryObjectStore:
         part_bytes: int = PART_BYTES,
         version_id: str | None = None,
         etag: str | None = None,
+        start: int = 0,
     ) -> Iterator[bytes]:
         _require_no_version(key, version_id)
         body = self.get(key)
         if etag is not None and _describe(key, body).etag != etag:
             raise ObjectChangedError(key)
-        return (body[start : start + part_bytes] for start in range(0, len(body), part_bytes))
+        return (body[at : at + part_bytes] for at in range(start, len(body), part_bytes))
 
     def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
         _require_no_version(key, version_id)

@@ -56,6 +56,7 @@ class ObjectStore(Protocol):
         part_bytes: int = PART_BYTES,
         version_id: str | None = None,
         etag: str | None = None,
+        start: int = 0,
     ) -> Iterator[bytes]:
         """Yield an object part by part; a missing object raises before the first part.
 
@@ -64,6 +65,7 @@ class ObjectStore(Protocol):
             part_bytes: of each part but the last.
             version_id: of a bucket that keeps versions; None: the latest.
             etag: which it must have; None: any.
+            start: byte to begin with; from the end of the object on, nothing is yielded.
 
         Raises:
             ObjectChangedError: it has another etag; raised before the first part.

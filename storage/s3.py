@@ -19,6 +19,7 @@ from botocore.exceptions import (
 )
 
 from storage.errors import (
+    BucketNotFoundError,
     ObjectChangedError,
     ObjectCorruptError,
     ObjectNotFoundError,
@@ -35,6 +36,7 @@ Checksums = Literal["when_required", "when_supported"]
 
 _KEYS_PER_DELETE = 1_000  # the most that one request takes
 _PAST_THE_END = "InvalidRange"
+_NO_BUCKET = "NoSuchBucket"
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound", "NoSuchUpload", "NoSuchVersion"})
 _CHANGED = frozenset({"PreconditionFailed", "412"})
 _PARTS_CHANGED = frozenset({"InvalidPart", "EntityTooSmall"})
@@ -200,12 +202,20 @@ class S3ObjectStore:
         part_bytes: int = PART_BYTES,
         version_id: str | None = None,
         etag: str | None = None,
+        start: int = 0,
     ) -> Iterator[bytes]:
         pinned: dict[str, Any] = _version(version_id)
         if etag is not None:
             pinned["IfMatch"] = f'"{etag}"'
+        if start:
+            pinned["Range"] = f"bytes={start}-"
         with _translated(key):
-            answer = self._client.get_object(Bucket=self._bucket, Key=key, **pinned)
+            try:
+                answer = self._client.get_object(Bucket=self._bucket, Key=key, **pinned)
+            except ClientError as error:
+                if start and _code(error) == _PAST_THE_END:
+                    return iter(())
+                raise
         body = answer["Body"]
         # A store that does not know If-Match sends whatever it has.
         if etag is not None and answer["ETag"].strip('"') != etag:
@@ -345,6 +355,7 @@ def _translated(key: str, *, changed: Collection[str] = _CHANGED) -> Iterator[No
     """Raise botocore's errors as ours, by code.
 
     Raises:
+        BucketNotFoundError: there is no such bucket.
         ObjectNotFoundError: the store says that there is none.
         ObjectChangedError: it, or a part of it, has another etag than was asked for.
         ObjectCorruptError: the bytes do not have the checksum that the store gave with them.
@@ -356,6 +367,8 @@ def _translated(key: str, *, changed: Collection[str] = _CHANGED) -> Iterator[No
         yield
     except ClientError as error:
         code = _code(error)
+        if code == _NO_BUCKET:
+            raise BucketNotFoundError(key) from error
         if code in _MISSING:
             raise ObjectNotFoundError(key) from error
         if code in changed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage.errors import (
+    BucketNotFoundError,
     ObjectChangedError,
     ObjectNotFoundError,
     SourceNotFoundError,
@@ -18,7 +19,7 @@ from storage.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from storage.object_store import ObjectStore
+from storage.object_store import PART_BYTES, ObjectStore, StoredObject
 
 KIND = "object"
 _NO_VERSION = "null"  # what S3 calls the version of an object from before its bucket kept any
@@ -84,8 +85,29 @@ def describe(store: ObjectStore, address: SourceAddress) -> SourceObject:
     return SourceObject(address, version_id, found.etag, found.size_bytes)
 
 
-def stream(store: ObjectStore, source: SourceObject) -> Iterator[bytes]:
-    """Yield the bytes that were accepted, part by part.
+def unseen(address: SourceAddress) -> SourceObject:
+    """Return an object that nobody has found: what is there is asked when it is to be read."""
+    return SourceObject(address, None, "", 0)
+
+
+def list_prefix(
+    store: ObjectStore, bucket: str, prefix: str, *, after: str = ""
+) -> Iterator[StoredObject]:
+    """Yield what lies under a prefix in the order of the store, those after key ``after`` only.
+
+    Raises:
+        SourceNotFoundError: there is no such bucket.
+        SourceRefusedError: the store does not list it.
+        StorageUnavailableError: the store is away.
+    """
+    with _object_of_a_user(SourceAddress(bucket, prefix)):
+        yield from store.other_bucket(bucket).list(prefix, after=after)
+
+
+def stream(
+    store: ObjectStore, source: SourceObject, *, part_bytes: int = PART_BYTES, start: int = 0
+) -> Iterator[bytes]:
+    """Yield the bytes that were accepted, part by part, from byte ``start`` on.
 
     Raises:
         SourceNotFoundError: they are gone.
@@ -94,10 +116,14 @@ def stream(store: ObjectStore, source: SourceObject) -> Iterator[bytes]:
         StorageUnavailableError: the store is away.
     """
     address = source.address
-    size_bytes = 0
+    size_bytes = start
     with _object_of_a_user(address):
         for part in store.other_bucket(address.bucket).stream(
-            address.key, version_id=source.version_id, etag=source.etag
+            address.key,
+            part_bytes=part_bytes,
+            version_id=source.version_id,
+            etag=source.etag,
+            start=start,
         ):
             size_bytes += len(part)
             yield part
@@ -117,6 +143,8 @@ def _object_of_a_user(address: SourceAddress) -> Iterator[None]:
     """
     try:
         yield
+    except BucketNotFoundError as error:
+        raise SourceNotFoundError(f"no such bucket as {address.bucket}") from error
     except ObjectNotFoundError as error:
         raise SourceNotFoundError(f"no such object in {address.bucket}") from error
     except ObjectChangedError:

@@ -40,7 +40,7 @@ class SourceCopier:
 
         Args:
             document_id: whose source it becomes.
-            source: as it was accepted.
+            source: as it was accepted; of one that was not found then, it is what is there now.
             check: is called between two parts; what it raises ends the copy.
 
         Raises:
@@ -48,8 +48,11 @@ class SourceCopier:
             FileTooLargeError: it has more than the limit.
             UnsupportedMediaTypeError: it is of no format that is read.
             ObjectChangedError: the object is not the accepted one any more.
+            SourceNotFoundError: there is none.
             StorageError: one of the stores does not do its part.
         """
+        if not source.etag:
+            source = source_object.describe(self._store, source.address)
         if source.size_bytes == 0:
             raise EmptyDocumentError("the object has no bytes")
         if source.size_bytes > self._max_bytes:

@@ -20,6 +20,7 @@ from db.errors import (
     StaleStateError,
 )
 from storage.errors import (
+    BucketNotFoundError,
     ObjectChangedError,
     ObjectCorruptError,
     ObjectNotFoundError,
@@ -84,6 +85,7 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (ObjectChangedError, Category.INPUT),
     (ObjectNotFoundError, Category.BUG),
     (ObjectCorruptError, Category.BUG),
+    (BucketNotFoundError, Category.CONFIGURATION),
     (StorageError, Category.CONFIGURATION),
     (StaleStateError, Category.SUPERSEDED),
     (OutcomeUnknownError, Category.TRANSIENT),

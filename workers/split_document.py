@@ -121,7 +121,11 @@ def _copy(source: _Source, copier: SourceCopier, lease: Lease, transaction: Tran
     known_outcome.commit(
         transaction,
         lambda session: documents.record_source(
-            session, claim, media_type=copied.media_type, sha256=copied.sha256
+            session,
+            claim,
+            media_type=copied.media_type,
+            size_bytes=copied.size_bytes,
+            sha256=copied.sha256,
         ),
         stands=lambda session, _: documents.has_source(session, claim),
     )

@@ -13,10 +13,19 @@ from uuid import UUID
 
 import typer
 
-from cli.client import ApiClient, BatchStatus
+from cli.client import ApiClient
 from cli.console import as_text, json_line, notices, output, print_json_line, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.ingest.archives import ArchiveLimits
+from cli.ingest.batch import batch_of
+from cli.ingest.bucket import (
+    SCHEME,
+    plan_bucket,
+    source_of_address,
+    summarize,
+    watch_listing,
+    write_bucket_report,
+)
 from cli.ingest.dry_run import Plan, estimate_seconds, look
 from cli.ingest.found import Found, Source
 from cli.ingest.journal import Journal
@@ -36,10 +45,11 @@ _LIMITS: Final = ArchiveLimits()
 
 def ingest(  # noqa: PLR0913 - each argument is an option of the command
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="DIR|MANIFEST|ARCHIVE",
-            help="A folder, a manifest (.csv, .ndjson), an archive (.zip, .tar, .tar.gz, .tar.xz).",
+            metavar="DIR|MANIFEST|ARCHIVE|s3://BUCKET/PREFIX",
+            help="A folder, a manifest (.csv, .ndjson), an archive (.zip, .tar, .tar.gz, .tar.xz);"
+            " or what lies under a prefix of a bucket, or a manifest there.",
         ),
     ],
     *,
@@ -92,7 +102,7 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
     api_key: ApiKeyOption = None,
     api_key_file: ApiKeyFileOption = None,
 ) -> None:
-    """Send all documents of a folder, a manifest or an archive as one batch.
+    """Send all documents of a folder, a manifest, an archive or a bucket as one batch.
 
     It can be interrupted at any moment: run again, it goes on and sends nothing twice. Files of
     equal content are one document. Every file is in the report, whatever became of it.
@@ -104,8 +114,24 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
         max_ratio=max_ratio,
         max_nesting=max_nesting,
     )
-    found = source_of(source, limits)
     key = read_secret(api_key, api_key_file, label="API key")
+    if source.startswith(SCHEME):
+        bucket, chosen = source_of_address(source), _parsed(options)
+        with connect(api_url, key) as client:
+            if dry_run:
+                plan = plan_bucket(client, batch, chosen, bucket)
+                plan.seconds = estimate_seconds(plan, client)
+                _show_plan(plan, [], as_json=as_json)
+                return
+            with Journal(journal or _default_journal(source, batch, client.address)) as kept:
+                batch_id = batch_of(client, kept, batch, chosen, bucket)
+            listed = watch_listing(client, batch_id)
+            if wait:
+                listed = watch_batch(client, listed, as_json=False)
+            filled = write_bucket_report(client, batch_id, report, as_json=as_json)
+        summarize(listed, filled, as_json=as_json)
+        return
+    found = source_of(Path(source), limits)
     if dry_run:
         plan = Plan()
         unsent = look(found, plan)
@@ -117,7 +143,7 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
         connect(api_url, key) as client,
         Journal(journal or _default_journal(source, batch, client.address)) as kept,
     ):
-        batch_id = _batch(client, kept, batch, chosen)
+        batch_id = batch_of(client, kept, batch, chosen)
         console = _Console(batch, as_json=as_json)
         _send(found, client, kept, batch_id, console, jobs=jobs, max_wait_s=max_wait_s)
         if wait:
@@ -158,25 +184,6 @@ def _send(
                 getattr(error, "message", "the run was ended"),
                 f"Run the same command again: it goes on. {getattr(error, 'remedy', '')}".strip(),
             ) from error
-
-
-def _batch(client: ApiClient, journal: Journal, name: str, options: dict[str, Any]) -> UUID:
-    """Return the batch of the journal, which is created by the first run."""
-    wanted = json.dumps(options, sort_keys=True)
-    if journal.batch_options(wanted) != wanted:
-        raise CommandError(
-            f"the batch {name!r} was begun with other options",
-            "Leave --options as they were, or choose another name for the batch.",
-            exit_code=EXIT_USAGE,
-        )
-    known = journal.batch_id()
-    if known is not None:
-        return known
-    created: BatchStatus = client.create_batch(
-        name, options=options, idempotency_key=f"ingest-{journal.batch_key()}"
-    )
-    journal.note_batch(created.id)
-    return created.id
 
 
 class _Console:
@@ -289,10 +296,11 @@ def _parsed(options: str | None) -> dict[str, Any]:
     return parsed
 
 
-def _default_journal(source: Path, batch: str, address: str) -> Path:
+def _default_journal(source: str, batch: str, address: str) -> Path:
     """Return where the journal of this source, batch and API lies, wherever it is called from."""
     from workers.settings import home_dir
 
-    named = "\0".join((os.path.realpath(source), batch, address))
-    digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    place = source if source.startswith(SCHEME) else os.path.realpath(source)
+    named = f"{place}\0{batch}\0{address}".encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(named).hexdigest()[:24]
     return home_dir() / "ingest" / f"{digest}.sqlite"

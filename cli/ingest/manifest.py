@@ -1,28 +1,32 @@
 """A manifest as a source: a row for each file, with what goes with it."""
 
-import csv
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from api.manifest_rows import (
+    LINE_CHARACTERS,
+    HeaderError,
+    Row,
+    RowError,
+    csv_header,
+    csv_rows,
+    fields_of,
+    json_row,
+    path_of,
+    too_long,
+)
 from cli.errors import EXIT_USAGE, CommandError
 from cli.ingest.content import FileContent
 from cli.ingest.folder import fingerprint_of
 from cli.ingest.found import Found, SentFields, refused
 
-_COLUMNS: Final = frozenset({"path", "id", "metadata", "options"})
-_JSON_COLUMNS: Final = ("metadata", "options")
-_LINE_BYTES: Final = 2**20
 # Sources that are not on this machine have a scheme.
 _SCHEME: Final = "://"
-
-
-class _RowError(Exception):
-    """A row cannot be understood; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +40,25 @@ class Manifest:
         for number, row in rows:
             yield self._found(number, row)
 
-    def _found(self, number: int, row: Mapping[str, Any] | _RowError) -> Found:
+    def _found(self, number: int, row: Row | RowError) -> Found:
         label = f"{self.path.name}:{number}"
-        if isinstance(row, _RowError):
+        if isinstance(row, RowError):
             return refused(label, "invalid_row", f"{row}")
-        way = row.get("path")
-        if not isinstance(way, str) or not way:
-            return refused(label, "invalid_row", "The row has no path.")
+        try:
+            way = path_of(row)
+        except RowError as error:
+            return refused(label, "invalid_row", f"{error}")
         try:
             fields = _fields(row)
-        except _RowError as error:
+        except RowError as error:
             return refused(f"{way} ({label})", "invalid_row", f"{error}")
         key = _key(way, fields)
         if _SCHEME in way:
             return refused(
-                key, "unsupported_source", "Only files of this machine can be sent.", fields=fields
+                key,
+                "unsupported_source",
+                "Only files of this machine can be sent by a manifest of this machine.",
+                fields=fields,
             )
         path = self.path.parent / way
         try:
@@ -68,48 +76,26 @@ class Manifest:
             fields=fields,
         )
 
-    def _csv_rows(self) -> Iterator[tuple[int, Mapping[str, Any] | _RowError]]:
+    def _csv_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
-            reader = csv.reader(file, strict=True)
             try:
-                header = next(reader, [])
-            except csv.Error as error:
-                raise self._unusable(f"its first line is no CSV ({error})") from error
-            self._require_columns(header)
-            while True:
-                try:
-                    cells = next(reader)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    yield reader.line_num, _RowError(f"The row is no CSV: {error}.")
-                    continue
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    found = _RowError(f"The row has {len(cells)} cells, not {len(header)}.")
-                    yield reader.line_num, found
-                    continue
-                yield reader.line_num, dict(zip(header, cells, strict=True))
+                header = csv_header(file)
+            except HeaderError as error:
+                raise self._unusable(str(error)) from error
+            for number, row in csv_rows(file, header):
+                yield number + 1, row
 
-    def _json_rows(self) -> Iterator[tuple[int, Mapping[str, Any] | _RowError]]:
+    def _json_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
             number = 0
-            while line := file.readline(_LINE_BYTES):
+            while line := file.readline(LINE_CHARACTERS):
                 number += 1
-                if len(line) >= _LINE_BYTES and not line.endswith("\n"):
+                if len(line) >= LINE_CHARACTERS and not line.endswith("\n"):
                     while line and not line.endswith("\n"):
-                        line = file.readline(_LINE_BYTES)
-                    yield number, _RowError(f"The line has more than {_LINE_BYTES:,} characters.")
+                        line = file.readline(LINE_CHARACTERS)
+                    yield number, too_long()
                 elif line.strip():
                     yield number, _parsed(line)
-
-    def _require_columns(self, header: list[str]) -> None:
-        unknown = sorted(set(header) - _COLUMNS)
-        if "path" not in header or unknown or len(set(header)) != len(header):
-            raise self._unusable(
-                f"its first line names the columns {', '.join(header) or '(none)'}"
-            )
 
     def _opened(self) -> IO[str]:
         try:
@@ -126,49 +112,29 @@ class Manifest:
         )
 
 
-def _parsed(line: str) -> Mapping[str, Any] | _RowError:
+def _parsed(line: str) -> Row | RowError:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return _RowError(f"The line is no JSON: {error}.")
-    if not isinstance(row, dict):
-        return _RowError("The line is no JSON object.")
-    unknown = sorted(set(row) - _COLUMNS)
-    if unknown:
-        return _RowError(f"The line has the unknown field {unknown[0]!r}.")
-    return row
+        return json_row(line)
+    except RowError as error:
+        return error
 
 
-def _fields(row: Mapping[str, Any]) -> SentFields:
-    """Return what goes with a file; empty cells are none.
+def _fields(row: Row) -> SentFields:
+    """Return what goes with a file as it is sent.
 
     Raises:
-        _RowError: a field is not what it has to be.
+        RowError: a field is not what it has to be.
     """
-    own_id = row.get("id")
-    if own_id is not None and not isinstance(own_id, (str, int)):
-        raise _RowError("The id is neither text nor a whole number.")
-    if isinstance(own_id, str) and not own_id.isprintable():
-        raise _RowError("The id is no printable text.")
-    given = {name: _object(name, row.get(name)) for name in _JSON_COLUMNS}
+    fields = fields_of(row)
     return SentFields(
-        options=given["options"],
-        metadata=given["metadata"],
-        external_id=None if own_id in {None, ""} else str(own_id),
+        options=_text(fields.options),
+        metadata=_text(fields.metadata),
+        external_id=fields.external_id,
     )
 
 
-def _object(name: str, value: Any) -> str | None:  # noqa: ANN401 - whatever a manifest has
-    if value in (None, ""):
-        return None
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise _RowError(f"The {name} are no JSON.") from error
-    if not isinstance(value, dict):
-        raise _RowError(f"The {name} are no JSON object.")
-    return json.dumps(value)
+def _text(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else json.dumps(value)
 
 
 def _key(way: str, fields: SentFields) -> str:

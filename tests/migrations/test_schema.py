@@ -11,10 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 import db
-from db import api_keys, cancelling, chunks, deleting
+from db import api_keys, batches, cancelling, chunks, deleting
 from db.engine import Database, driver_url
+from db.ids import new_id
 from db.migrate import migrate
-from db.models import Model
+from db.models import Batch, Model
 from db.scopes import Scope
 from tests.support.rows import TENANT, add_document, add_recognizing_document
 
@@ -126,3 +127,20 @@ def test_an_earlier_release_finds_nothing_in_the_rows_that_it_does_not_know(
     assert differences(database_url) == []
     lanes = read(database_url, "SELECT DISTINCT tenant, lane, is_isolated FROM chunks")
     assert lanes == [(TENANT, "", False)]
+
+
+def test_an_earlier_release_takes_no_documents_for_a_batch_whose_listing_failed(
+    database_url: str,
+) -> None:
+    database = Database(database_url)
+    with database.transaction() as session:
+        batches.insert(session, Batch(id=new_id(), tenant=TENANT, name="b", state="failed"))
+    database.dispose()
+
+    go_back(database_url, "0006")
+
+    assert read(database_url, "SELECT state FROM batches") == [("finished",)]
+
+    migrate(database_url)
+
+    assert differences(database_url) == []

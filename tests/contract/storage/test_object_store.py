@@ -233,3 +233,43 @@ def test_an_object_without_versions_says_none(store: ObjectStore) -> None:
     store.put("a", b"x", media_type=MEDIA_TYPE)
 
     assert store.head("a").version_id is None
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"), [(0, b"0123456789"), (4, b"456789"), (9, b"9"), (10, b""), (50, b"")]
+)
+def test_a_stream_begins_where_it_is_told(store: ObjectStore, start: int, expected: bytes) -> None:
+    put(store, "documents/1", b"0123456789")
+    etag = store.head("documents/1").etag
+
+    parts = list(store.stream("documents/1", part_bytes=4, etag=etag, start=start))
+
+    assert b"".join(parts) == expected
+
+
+# Of a store that keeps folders: their names sort otherwise than the keys below them.
+NEIGHBORS = [
+    "documents/a",
+    "documents/a b",
+    "documents/a!",
+    "documents/a+b",
+    "documents/a-b",
+    "documents/a.b",
+    "documents/a0/c",
+    "documents/b/c/d",
+    "documents/b/c0",
+    "documents/b\nc",
+    "documents/ü/c",
+    "documents/文",
+]
+
+
+def test_a_listing_goes_on_behind_any_of_its_keys(store: ObjectStore) -> None:
+    for key in NEIGHBORS:
+        put(store, key)
+    listed = keys_under(store, "documents/")
+
+    rests = [keys_under(store, "documents/", after=key) for key in listed]
+
+    assert sorted(listed) == sorted(NEIGHBORS)
+    assert rests == [listed[place:] for place in range(1, len(listed) + 1)]

@@ -80,3 +80,35 @@ def test_a_store_that_refuses_says_so(s3_bucket: S3Bucket, foreign: S3Bucket) ->
 
     with pytest.raises(SourceRefusedError):
         source_object.describe(stranger, SourceAddress(foreign.name, KEY))
+
+
+def test_a_bucket_of_the_user_is_listed_from_any_of_its_keys(
+    s3_store: S3ObjectStore, foreign: S3Bucket
+) -> None:
+    put(foreign, b"pages")
+
+    found = list(source_object.list_prefix(s3_store, foreign.name, KEY[:3]))
+
+    assert [each.key for each in found] == [KEY]
+    assert list(source_object.list_prefix(s3_store, foreign.name, KEY[:3], after=KEY)) == []
+
+
+def test_a_bucket_that_is_not_there_is_not_listed(
+    s3_store: S3ObjectStore, foreign: S3Bucket
+) -> None:
+    with pytest.raises(SourceNotFoundError):
+        list(source_object.list_prefix(s3_store, f"{foreign.name}-none", ""))
+
+
+def test_a_bucket_is_not_listed_for_whom_the_store_refuses(
+    s3_bucket: S3Bucket, foreign: S3Bucket
+) -> None:
+    stranger = S3ObjectStore(
+        bucket=s3_bucket.name,
+        endpoint_url=s3_bucket.endpoint_url,
+        access_key_id=s3_bucket.access_key_id,
+        secret_access_key="a wrong one",  # noqa: S106 - it opens nothing
+    )
+
+    with pytest.raises(SourceRefusedError):
+        list(source_object.list_prefix(stranger, foreign.name, ""))

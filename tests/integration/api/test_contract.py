@@ -16,6 +16,7 @@ EXAMPLES = 10
 _REFUSED = '["2xx", "3xx", 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]'
 _OPERATIONS = (
     "POST /v1/batches",
+    "POST /v1/batches/{batch_id}/objects",
     "POST /v1/documents",
     "POST /v1/events/s3",
     "POST /v1/uploads",

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,7 +26,15 @@ TENANT = "archive"
 
 
 @pytest.fixture
-def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
+def api_settings() -> dict[str, Any]:
+    """What a module's tests want the API to be told beside its servers."""
+    return {}
+
+
+@pytest.fixture
+def served_api(
+    database_url: str, s3_bucket: S3Bucket, api_settings: dict[str, Any]
+) -> Iterator[ServedApi]:
     database = Database(database_url, pool_size=4)
 
     @contextmanager
@@ -44,6 +53,7 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
         "database_url": "postgresql://unused",
         "redis_url": "redis://unused",
         "s3_bucket": "unused",
+        **api_settings,
     })
     key = make_key(database, TENANT)
     with (

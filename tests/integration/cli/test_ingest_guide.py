@@ -6,18 +6,35 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.api_server import ServedApi
+from cli.stack.seaweedfs import SeaweedFS
+from tests.support.api_server import ServedApi, open_store
 from tests.support.commands import ROOT
 from tests.support.guide_blocks import blocks_run_by
 from tests.support.guides import DOCS
+from tests.support.listing import allowed_in, listing_in_thread, put_all, rules_for
+from tests.support.services import S3Bucket, fresh_bucket
 
 GUIDE = (DOCS / "ingest.md").read_text("utf-8")
 BLOCKS = [block.code for block in blocks_run_by(__file__)]
 MANIFEST = re.findall(r"^```csv\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+    """A bucket of the user's."""
+    with fresh_bucket(object_storage) as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def api_settings(scans: S3Bucket) -> dict[str, Any]:
+    return {"api_sources": (allowed_in(scans),)}
 
 
 @pytest.fixture
@@ -93,6 +110,27 @@ def test_the_commands_that_ask_about_a_batch_do_so(served_api: ServedApi, work_d
     assert [each.state for each in served_api.client.documents()] == ["queued"]
 
 
+def test_the_commands_about_a_bucket_do_so(
+    served_api: ServedApi, work_dir: Path, scans: S3Bucket, s3_bucket: S3Bucket
+) -> None:
+    def renamed(text: str) -> str:
+        return text.replace("s3://scans/", f"s3://{scans.name}/")
+
+    put_all(scans, ["in/1911/a.pdf", "in/1911/b.pdf"])
+    put_all(scans, ["in/ledgers.csv"], body=lambda _: renamed(MANIFEST[1]).encode())
+    store = open_store(s3_bucket)
+
+    with listing_in_thread(served_api.database, store, rules_for(scans, lease_s=60)):
+        done = sh(work_dir, served_api, renamed(BLOCKS[2]))
+    store.close()
+
+    assert done.returncode == 0, done.stderr
+    assert {batch.name: batch.documents for batch in served_api.client.batches()} == {
+        "letters 1911": 3,  # the manifest lies under the prefix too
+        "ledgers": 2,
+    }
+
+
 def test_the_guide_has_no_other_commands() -> None:
-    assert len(BLOCKS) == 2
-    assert len(MANIFEST) == 1
+    assert len(BLOCKS) == 3
+    assert len(MANIFEST) == 2

@@ -44,6 +44,7 @@ def test_objects_that_no_event_told_of_are_found_once(
 
         first = run_pagefleet(*prefix, **settings, **watching(scans.name))
         second = run_pagefleet(*prefix, **settings, **watching(scans.name))
+        third = run_pagefleet(*prefix, "--json", **settings, **watching(scans.name))
 
     database = Database(database_url, pool_size=1)
     keys = [row.source["key"] for row in documents_in(database)]
@@ -52,6 +53,11 @@ def test_objects_that_no_event_told_of_are_found_once(
     assert sorted(keys) == ["in/a b+c%20ü\n.pdf", "in/b.pdf"]
     assert first.stderr.splitlines()[-1] == "Done: 2 objects (2 accepted)"
     assert second.stderr.splitlines()[-1] == "Done: 2 objects (2 known)"
+    counted = {"objects": 2, "by_outcome": {"known": 2}}
+    assert list(map(json.loads, third.stdout.splitlines())) == [
+        {"is_done": False, **counted},
+        {"is_done": True, **counted},
+    ]
 
 
 def test_an_object_that_the_store_refuses_is_named_and_passed_over(
@@ -82,6 +88,7 @@ def test_an_object_that_the_store_refuses_is_named_and_passed_over(
     ("arguments", "said"),
     [
         (("s3-events",), "PAGEFLEET_S3_EVENTS_QUEUE_URL is not set"),
+        (("reconcile", "--json"), "--json goes with --prefix"),
         (("reconcile", "--prefix", "scans/in"), "no address of a bucket"),
         (("reconcile", "--prefix", "s3://"), "no address of a bucket"),
         (("reconcile", "--prefix", "s3://other/in"), "no watched place lies in"),

@@ -82,6 +82,36 @@ def test_an_object_that_is_gone_fails_the_document(pipeline: Pipeline) -> None:
     assert (row.state, row.error_code) == (DocumentState.FAILED, "source_not_found")
 
 
+def accept_unseen(pipeline: Pipeline) -> UUID:
+    """Do what a listing does with an object that is named, and was not there."""
+    source = source_object.unseen(SourceAddress("scans", "in/a.tif"))
+    document = make_document(
+        id=new_id(), source=source.to_row(), sha256="", size_bytes=source.size_bytes
+    )
+    with pipeline.database.transaction() as session:
+        documents.insert(session, document, dispatch_after_s=NOT_DUE_S)
+    return document.id
+
+
+def test_an_object_that_nobody_has_seen_is_looked_for_when_it_is_read(pipeline: Pipeline) -> None:
+    document_id = accept_unseen(pipeline)
+    pipeline.store.other_bucket("scans").put("in/a.tif", TIFF, media_type="image/tiff")
+
+    state = pipeline.finish(document_id)
+
+    assert state == DocumentState.SUCCEEDED
+    assert pipeline.document(document_id).size_bytes == len(TIFF)
+
+
+def test_an_object_that_nobody_has_ever_seen_fails_the_document(pipeline: Pipeline) -> None:
+    document_id = accept_unseen(pipeline)
+
+    pipeline.split(document_id)
+
+    row = pipeline.document(document_id)
+    assert (row.state, row.error_code) == (DocumentState.FAILED, "source_not_found")
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

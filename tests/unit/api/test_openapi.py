@@ -53,6 +53,7 @@ def test_the_operations_are_named() -> None:
         "replay_webhook_delivery",
         "rotate_webhook_secret",
         "list_pages",
+        "add_objects",
         "create_batch",
         "list_batches",
         "retry_batch",

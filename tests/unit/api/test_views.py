@@ -6,6 +6,7 @@ from api.ledger import DocumentEntry
 from api.views import batch_state, document_view
 from db.batches import BatchCounts
 from db.ids import new_id
+from db.listed import Listed
 from db.models import Batch, Document
 from db.states import BatchState, DocumentState, PageState
 from tests.support.rows import make_document
@@ -17,9 +18,13 @@ def document_of(**values: object) -> Document:
     return document
 
 
-def counts_of(**by_state: int) -> BatchCounts:
+DONE = Listed(is_open=False, found=2, duplicates=0, skipped=0, size_bytes=2)
+UNDER_WAY = Listed(is_open=True, found=2, duplicates=0, skipped=0, size_bytes=2)
+
+
+def counts_of(listed: Listed | None = None, **by_state: int) -> BatchCounts:
     documents = {DocumentState(state): count for state, count in by_state.items()}
-    return BatchCounts(documents=documents, pages=0, pages_ok=0, pages_failed=0)
+    return BatchCounts(documents=documents, pages=0, pages_ok=0, pages_failed=0, listed=listed)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,14 @@ def counts_of(**by_state: int) -> BatchCounts:
         ("open", counts_of(succeeded=1, partly_succeeded=1, failed=1, cancelled=1), "finished"),
         ("cancelled", counts_of(succeeded=1, queued=1), "cancelled"),
         ("finished", counts_of(), "finished"),
+        ("open", counts_of(UNDER_WAY), "listing"),
+        ("open", counts_of(UNDER_WAY, succeeded=2), "listing"),
+        ("open", counts_of(DONE), "finished"),
+        ("open", counts_of(DONE, queued=1, succeeded=1), "running"),
+        ("open", counts_of(DONE, succeeded=2), "finished"),
+        ("failed", counts_of(DONE, queued=1), "running"),
+        ("failed", counts_of(DONE, succeeded=1), "failed"),
+        ("cancelled", counts_of(DONE, queued=1), "cancelled"),
     ],
 )
 def test_the_state_of_a_batch_is_that_of_its_documents(

@@ -1,0 +1,134 @@
+"""The rows of a manifest: a name of a file in each, and what goes with it.
+
+CSV with a header, or a JSON object a line; of files on a user's machine (``cli.ingest``), and of
+objects in a bucket (``api.named_objects``).
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+COLUMNS: Final = frozenset({"path", "id", "metadata", "options"})
+LINE_CHARACTERS: Final = 2**20  # of a JSON line; the fields of a CSV have a limit of the module
+
+Row = Mapping[str, Any]
+
+
+class RowError(Exception):
+    """A row cannot be understood; the text says why, in a sentence."""
+
+
+class HeaderError(Exception):
+    """A CSV does not begin with the columns of a manifest; the text says with what."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFields:
+    """What goes with a file; None where the row has nothing."""
+
+    options: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    external_id: str | None = None
+
+
+def csv_header(lines: Iterable[str]) -> Sequence[str]:
+    """Return the columns that the first row names; reads no further.
+
+    Raises:
+        HeaderError: they are none of a manifest.
+    """
+    try:
+        header = next(csv.reader(lines, strict=True), [])
+    except csv.Error as error:
+        raise HeaderError(f"its first line is no CSV ({error})") from error
+    if "path" not in header or set(header) - COLUMNS or len(set(header)) != len(header):
+        raise HeaderError(f"its first line names the columns {', '.join(header) or '(none)'}")
+    return header
+
+
+def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[tuple[int, Row | RowError]]:
+    """Yield the rows behind the header, each with the number of lines that were read by then."""
+    reader = csv.reader(lines, strict=True)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield reader.line_num, RowError(f"The row is no CSV: {error}.")
+            continue
+        if not cells:
+            continue
+        if len(cells) != len(header):
+            found = RowError(f"The row has {len(cells)} cells, not {len(header)}.")
+            yield reader.line_num, found
+            continue
+        yield reader.line_num, dict(zip(header, cells, strict=True))
+
+
+def json_row(line: str) -> Row:
+    """Return the object of a line.
+
+    Raises:
+        RowError: it is none, or has a field that no manifest has.
+    """
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"The line is no JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise RowError("The line is no JSON object.")
+    unknown = sorted(set(row) - COLUMNS)
+    if unknown:
+        raise RowError(f"The line has the unknown field {unknown[0]!r}.")
+    return row
+
+
+def too_long() -> RowError:
+    """Return what is wrong with a line that nobody reads to its end."""
+    return RowError(f"The line has more than {LINE_CHARACTERS:,} characters.")
+
+
+def path_of(row: Row) -> str:
+    """Return the name of the file.
+
+    Raises:
+        RowError: the row has none.
+    """
+    path = row.get("path")
+    if not isinstance(path, str) or not path:
+        raise RowError("The row has no path.")
+    return path
+
+
+def fields_of(row: Row) -> RowFields:
+    """Return what goes with a file; empty cells are nothing.
+
+    Raises:
+        RowError: a field is not what it has to be.
+    """
+    own_id = row.get("id")
+    if own_id is not None and not isinstance(own_id, (str, int)):
+        raise RowError("The id is neither text nor a whole number.")
+    if isinstance(own_id, str) and not own_id.isprintable():
+        raise RowError("The id is no printable text.")
+    return RowFields(
+        options=_object("options", row.get("options")),
+        metadata=_object("metadata", row.get("metadata")),
+        external_id=None if own_id in {None, ""} else str(own_id),
+    )
+
+
+def _object(name: str, value: Any) -> dict[str, Any] | None:  # noqa: ANN401 - whatever a manifest has
+    if value in (None, ""):
+        return None
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise RowError(f"The {name} are no JSON.") from error
+    if not isinstance(value, dict):
+        raise RowError(f"The {name} are no JSON object.")
+    return value

@@ -1,0 +1,196 @@
+"""A bucket as a source: the API finds its objects, and this machine only watches.
+
+Nothing is lost when the command is stopped: run again, it finds its batch and watches on.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from uuid import UUID
+
+import typer
+
+from cli.client import ApiClient, BatchStatus
+from cli.console import notices, output, print_json_line, shown
+from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
+from cli.ingest.dry_run import Plan
+from cli.progress import progress_bar
+from cli.watch import follow
+from cli.whole_file import whole_file
+
+SCHEME: Final = "s3://"
+_MANIFEST_ENDINGS: Final = frozenset({".csv", ".ndjson", ".jsonl"})
+_LINE_EVERY_S: Final = 10.0
+_SHOWN_FAILURES: Final = 20
+_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
+
+
+@dataclass(slots=True)
+class BucketReport:
+    """A report that was written; ``failed`` are the first records of documents that failed."""
+
+    csv: Path
+    ndjson: Path
+    by_state: Counter[str] = field(default_factory=Counter)
+    failed: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def failures(self) -> int:
+        return sum(self.by_state[state] for state in _FAILED_DOCUMENTS)
+
+
+def source_of_address(address: str) -> dict[str, Any]:
+    """Return what an address names, as the API takes it: a manifest by its ending, else a prefix.
+
+    Raises:
+        CommandError: it names no bucket.
+    """
+    bucket, _, key = address.removeprefix(SCHEME).partition("/")
+    if not bucket:
+        raise CommandError(
+            f"{shown(address)} is no address of a bucket",
+            "Write it as s3://bucket/prefix, or s3://bucket/manifest.csv.",
+            exit_code=EXIT_USAGE,
+        )
+    if PurePosixPath(key).suffix.lower() in _MANIFEST_ENDINGS:
+        return {"manifest": {"bucket": bucket, "key": key}}
+    return {"prefix": {"bucket": bucket, "prefix": key}}
+
+
+def plan_bucket(
+    client: ApiClient, name: str, options: Mapping[str, Any], source: Mapping[str, Any]
+) -> Plan:
+    """Count what a batch would be filled with, request by request.
+
+    Raises:
+        ApiError: the API refuses, or does not answer.
+    """
+    plan = Plan()
+    cursor = None
+    with progress_bar("files") as bar:
+        while True:
+            part = client.plan_batch(name, options=options, source=source, cursor=cursor)
+            plan.files += part.files
+            plan.size_bytes += part.size_bytes
+            plan.pages += part.pages
+            plan.estimated_pages += part.estimated_pages
+            plan.skipped += part.skipped
+            plan.refused["source_not_found"] += part.missing
+            bar.show(name, plan.files, None)
+            cursor = part.next_cursor
+            if cursor is None:
+                return plan
+
+
+def watch_listing(client: ApiClient, batch_id: UUID) -> BatchStatus:
+    """Follow a batch until all of its objects are found; return where it stands then.
+
+    Raises:
+        CommandError: the API refused, or has not answered for a minute.
+    """
+    line_at = time.monotonic()
+    try:
+        with progress_bar("objects") as bar:
+            for batch in follow(
+                lambda: client.batch(batch_id), is_final=lambda each: each.state != "listing"
+            ):
+                found = batch.found or 0
+                note = f"{batch.documents:,} documents, {batch.documents_final:,} of them read"
+                bar.show(batch.name, found, None, note=note)
+                now = time.monotonic()
+                if not bar.is_shown and now - line_at >= _LINE_EVERY_S:
+                    line_at = now
+                    bar.print(f"{batch.name}: {found:,} objects found; {note}")
+    except ApiError as error:
+        raise CommandError(
+            error.message,
+            f"The batch goes on by itself; run the command again to watch. {error.remedy}".strip(),
+        ) from error
+    return batch
+
+
+def write_bucket_report(
+    client: ApiClient, batch_id: UUID, stem: Path, *, as_json: bool
+) -> BucketReport:
+    """Write both files as the API reports them, each whole or not at all.
+
+    Args:
+        client: of the API.
+        batch_id: of the batch.
+        stem: the files are called so, with an ending of their own.
+        as_json: whether each document goes to standard output too.
+
+    Raises:
+        ApiError: the API refuses, or does not answer.
+        CommandError: they cannot be written.
+    """
+    csv, ndjson = (stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "ndjson"))
+    written = BucketReport(csv, ndjson)
+    try:
+        with whole_file(csv) as file:
+            file.writelines(line.encode() for line in client.report(batch_id, report_format="csv"))
+        with whole_file(ndjson) as file:
+            for line in client.report(batch_id, report_format="ndjson"):
+                file.write(line.encode())
+                record = json.loads(line)
+                _count(written, record)
+                if as_json:
+                    print_json_line(record)
+    except OSError as error:
+        raise CommandError(
+            f"the report cannot be written to {shown(stem)}: {error.strerror}",
+            "Name another place with --report.",
+        ) from error
+    return written
+
+
+def summarize(batch: BatchStatus, written: BucketReport, *, as_json: bool) -> None:
+    """Say what came of the bucket; exit 1 where not all of it did.
+
+    Raises:
+        Exit: some objects were not found, or documents failed.
+    """
+    found = batch.found or 0
+    if as_json:
+        print_json_line({
+            "batch_id": str(batch.id),
+            "found": found,
+            "duplicates": batch.duplicates,
+            "skipped": batch.skipped,
+            "by_state": dict(written.by_state),
+            "failures": written.failures,
+            "error": batch.error_code,
+            "report_csv": str(written.csv),
+            "report_ndjson": str(written.ndjson),
+        })
+    else:
+        _show_summary(batch, written, found)
+    if batch.error_code is not None:
+        notices().print(f"not all objects were found: {batch.error_message}", markup=False)
+        notices().print(f"  `pagefleet retry {batch.id}` goes on when that is put right.")
+    if written.failures or batch.error_code is not None:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _show_summary(batch: BatchStatus, written: BucketReport, found: int) -> None:
+    counted = ", ".join(f"{count:,} {state}" for state, count in sorted(written.by_state.items()))
+    console = output()
+    console.print(
+        f"{found:,} objects, {batch.duplicates:,} of them twice, and {batch.skipped:,} that are no"
+        f" documents: {counted or 'none'}",
+        markup=False,
+    )
+    console.print(f"batch {batch.id}; report: {written.csv}, {written.ndjson}", markup=False)
+    for each in written.failed:
+        name = shown(str(each["source"] or each["filename"]))
+        notices().print(f"{name}: {each['state']}: {each['error_code']}", markup=False)
+
+
+def _count(written: BucketReport, record: Mapping[str, Any]) -> None:
+    written.by_state[record["state"]] += 1
+    if record["state"] in _FAILED_DOCUMENTS and len(written.failed) < _SHOWN_FAILURES:
+        written.failed.append(record)

@@ -1,0 +1,44 @@
+"""The thread of ``pagefleet reconcile`` that fills batches from buckets."""
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from api.intake_settings import IntakeSettings
+    from workers.runtime import Runtime
+
+
+def start_listing(stop: threading.Event, settings: "IntakeSettings", runtime: "Runtime") -> None:
+    """Go on with listings until ``stop`` is set; apart from the sweep, as a store may be slow.
+
+    Nobody waits for its end: whoever follows goes on behind the last page that was entered.
+    """
+    from api.accept_document import PageLimits
+    from api.admission import Admission, count_load, limits_of
+    from api.list_batches import ListingRules, list_until
+
+    transaction = runtime.database.transaction
+    threading.Thread(
+        target=list_until,
+        args=[stop],
+        kwargs={
+            "transaction": transaction,
+            "store": runtime.store,
+            "admission": Admission(
+                partial(count_load, transaction),
+                limits_of(settings),
+                cache_s=settings.api_capacity_cache_s,
+            ),
+            "rules": ListingRules(
+                allowed=settings.api_sources,
+                page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+                lease_s=settings.lease_s,
+                retry_delay_s=settings.retry_delay_s,
+                max_failures=settings.max_attempts,
+            ),
+            "interval_s": settings.sweep_interval_s,
+        },
+        name="list-batches",
+        daemon=True,
+    ).start()

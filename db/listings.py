@@ -1,0 +1,312 @@
+"""Listings of batches: taking one, moving it on with what it found, ending it.
+
+Whoever goes through a listing is its holder until his lease ends, or he gives it back. What he
+found and how far he is are written in one transaction, and only while the listing is still his: of
+two holders one writes, and a holder that died is followed from where he was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from db import batches, documents
+from db.errors import StaleStateError
+from db.models import Batch, BatchListing, Document
+from db.states import BatchState
+
+# Their manifest is another one by now, or was none: where the last reading ended says nothing.
+_BEGUN_ANEW = frozenset({"invalid_manifest", "source_changed"})
+_FROM_THE_BEGINNING: Mapping[str, Any] = {
+    "pinned": None,
+    "cursor": None,
+    "is_checked": False,
+    "found": 0,
+    "duplicates": 0,
+    "skipped": 0,
+    "size_bytes": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListingClaim:
+    """The right to go through a listing until the lease ends; ``attempt`` is the fencing token."""
+
+    id: UUID
+    batch_id: UUID
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenListing:
+    """A listing as it was when it was taken.
+
+    Attributes:
+        claim: the right to go through it.
+        tenant: whose documents they become.
+        key_id: to whose quota they count; None: nobody's.
+        options: of the batch.
+        source: what is to be gone through, as it was asked for.
+        pinned: the manifest; None: it was not opened yet, or there is none.
+        cursor: where to go on; None: at the beginning.
+        is_checked: whether the manifest was read to its end once.
+        failures: claims since the last page that came to nothing, with this one.
+    """
+
+    claim: ListingClaim
+    tenant: str
+    key_id: str | None
+    options: Mapping[str, Any]
+    source: Mapping[str, Any]
+    pinned: Mapping[str, Any] | None
+    cursor: str | None
+    is_checked: bool
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a listing is, and what its last step has added; see ``BatchListing``."""
+
+    cursor: str | None
+    found: int = 0
+    duplicates: int = 0
+    skipped: int = 0
+    size_bytes: int = 0
+
+
+def add(session: Session, listing: BatchListing) -> bool:
+    """Add a listing that is due at once; False: its batch takes no more documents."""
+    if not batches.takes_documents(session, listing.batch_id):
+        return False
+    listing.dispatch_after = func.now()
+    session.add(listing)
+    session.flush()
+    return True
+
+
+def take(session: Session, *, lease_s: float) -> TakenListing | None:
+    """Take the listing that has been due for longest; None: none is, or others have them."""
+    listing = session.scalars(
+        select(BatchListing)
+        .where(BatchListing.dispatch_after <= func.now())
+        .order_by(BatchListing.dispatch_after)
+        .limit(1)
+        .with_for_update(skip_locked=True, key_share=True)
+    ).one_or_none()
+    if listing is None:
+        return None
+    listing.attempt += 1
+    listing.failures += 1
+    listing.dispatch_after = func.now() + timedelta(seconds=lease_s)
+    return TakenListing(
+        claim=ListingClaim(listing.id, listing.batch_id, listing.attempt),
+        tenant=listing.tenant,
+        key_id=listing.key_id,
+        options=session.get_one(Batch, listing.batch_id).options,
+        source=listing.source,
+        pinned=listing.pinned,
+        cursor=listing.cursor,
+        is_checked=listing.is_checked,
+        failures=listing.failures,
+    )
+
+
+def require_open(session: Session, claim: ListingClaim) -> None:
+    """Keep the batch from being closed before the transaction ends.
+
+    Raises:
+        StaleStateError: it takes no more documents; whoever closed it has ended the listing.
+    """
+    if not batches.takes_documents(session, claim.batch_id):
+        raise StaleStateError(f"batch {claim.batch_id} takes no more documents")
+
+
+def advance(session: Session, claim: ListingClaim, progress: Progress, *, lease_s: float) -> None:
+    """Note how far a listing is, and extend the lease.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(
+        session,
+        claim,
+        cursor=progress.cursor,
+        found=BatchListing.found + progress.found,
+        duplicates=BatchListing.duplicates + progress.duplicates,
+        skipped=BatchListing.skipped + progress.skipped,
+        size_bytes=BatchListing.size_bytes + progress.size_bytes,
+        failures=0,
+        dispatch_after=func.now() + timedelta(seconds=lease_s),
+    )
+
+
+def pin(session: Session, claim: ListingClaim, pinned: Mapping[str, Any]) -> None:
+    """Note which manifest it is that is gone through.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(session, claim, pinned=dict(pinned))
+
+
+def note_checked(session: Session, claim: ListingClaim, *, lease_s: float) -> None:
+    """Note that the manifest is sound to its end, so that its objects may become documents.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    lease_end = func.now() + timedelta(seconds=lease_s)
+    _set(session, claim, is_checked=True, cursor=None, failures=0, dispatch_after=lease_end)
+
+
+def put_back(session: Session, claim: ListingClaim, *, delay_s: float, is_excused: bool) -> None:
+    """Give a listing back, to be taken again after ``delay_s`` seconds.
+
+    ``is_excused`` says that this claim does not count as one that came to nothing.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(
+        session,
+        claim,
+        failures=func.greatest(BatchListing.failures - int(is_excused), 0),
+        dispatch_after=func.now() + timedelta(seconds=delay_s),
+    )
+
+
+def finish(session: Session, claim: ListingClaim) -> None:
+    """Note that all of a listing was gone through.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(session, claim, dispatch_after=None, finished_at=func.now())
+
+
+def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None) -> None:
+    """End a listing for good, and with it its batch and the batch's other listings.
+
+    Documents that it found before are read; the batch takes no more.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    batches.lock_alone(session, claim.batch_id)
+    _set(session, claim, error_code=code)
+    _end_all(session, claim.batch_id, code=code, detail=detail)
+    session.execute(
+        update(Batch)
+        .where(Batch.id == claim.batch_id, Batch.state == BatchState.OPEN)
+        .values(state=BatchState.FAILED)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def stop_all(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that is closed; its holders find that they have none."""
+    _end_all(session, batch_id)
+
+
+def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
+    """Let a batch of this tenant whose listing failed go on with it; False: none of it has.
+
+    What the batch has by then it does not get twice.
+
+    Raises:
+        RowNotFoundError: the tenant has no such batch.
+    """
+    batch = batches.get(session, batch_id, tenant=tenant)
+    batches.lock_alone(session, batch_id)
+    session.refresh(batch, with_for_update={"key_share": True})
+    if batch.state != BatchState.FAILED:
+        return False
+    batch.state = BatchState.OPEN
+    failed = session.scalars(
+        select(BatchListing)
+        .where(BatchListing.batch_id == batch_id, BatchListing.error_code.is_not(None))
+        .with_for_update(key_share=True)
+    )
+    for listing in failed:
+        if listing.error_code in _BEGUN_ANEW:
+            for name, value in _FROM_THE_BEGINNING.items():
+                setattr(listing, name, value)
+        listing.error_code = listing.error_detail = None
+        listing.finished_at = None
+        listing.attempt += 1
+        listing.failures = 0
+        listing.dispatch_after = func.now()
+    return True
+
+
+def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> Sequence[Document]:
+    """Add the documents of objects of which the batch has none yet; return those.
+
+    Args:
+        session: an open transaction.
+        batch_id: of the batch that they belong to.
+        found: queued documents by the fingerprints of their objects.
+    """
+    if not found:
+        return []
+    # Two arrays in place of a list of rows, which is another statement for every length; in order,
+    # so that two who enter the same objects wait for each other in one direction only.
+    entered = set(
+        session.scalars(
+            text("""
+                INSERT INTO batch_objects (batch_id, fingerprint, document_id)
+                SELECT :batch_id, fingerprint, document_id
+                FROM unnest(CAST(:fingerprints AS bytea[]), CAST(:document_ids AS uuid[]))
+                  AS found(fingerprint, document_id)
+                ORDER BY fingerprint
+                ON CONFLICT DO NOTHING
+                RETURNING document_id
+            """),
+            {
+                "batch_id": batch_id,
+                "fingerprints": list(found),
+                "document_ids": [document.id for document in found.values()],
+            },
+        )
+    )
+    new = [document for document in found.values() if document.id in entered]
+    documents.insert_all(session, new, dispatch_after_s=0)
+    return new
+
+
+def _end_all(
+    session: Session, batch_id: UUID, *, code: str | None = None, detail: str | None = None
+) -> None:
+    session.execute(
+        update(BatchListing)
+        .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
+        .values(
+            finished_at=func.now(),
+            dispatch_after=None,
+            attempt=BatchListing.attempt + 1,
+            error_code=code,
+            error_detail=detail,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _set(session: Session, claim: ListingClaim, **values: object) -> None:
+    row = session.execute(
+        update(BatchListing)
+        .where(
+            BatchListing.id == claim.id,
+            BatchListing.attempt == claim.attempt,
+            BatchListing.finished_at.is_(None),
+        )
+        .values(**values)
+        .returning(BatchListing.id)
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    if row is None:
+        raise StaleStateError(f"listing {claim.id} is somebody else's, or has ended")

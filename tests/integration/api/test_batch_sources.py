@@ -1,0 +1,567 @@
+"""Batches that are filled from buckets: by names, a manifest, or a prefix."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from api.cursor import encode_place
+from cli.stack.seaweedfs import SeaweedFS
+from db import api_keys
+from db.models import Batch, Document
+from storage.errors import StorageError, StorageUnavailableError
+from storage.memory import InMemoryObjectStore
+from storage.object_store import StoredObject
+from tests.support.api_server import RunningApi, Serve, client_of, documents_in, keys_in
+from tests.support.listing import (
+    ODD_KEYS,
+    admission_of,
+    allowed_in,
+    fill,
+    put_all,
+    rules_for,
+    take_turn,
+)
+from tests.support.services import S3Bucket, fresh_bucket, s3_client
+
+
+@pytest.fixture
+def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+    """A bucket of the user's."""
+    with fresh_bucket(object_storage) as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
+    with serve(settings={"api_sources": (allowed_in(scans),)}) as running:
+        yield running
+
+
+def create(client: httpx.Client, *, headers: Any = None, **fields: Any) -> httpx.Response:
+    return client.post("/v1/batches", json={"name": "boxes", **fields}, headers=headers)
+
+
+def prefix_of(bucket: S3Bucket, prefix: str = "in/") -> dict[str, Any]:
+    return {"prefix": {"bucket": bucket.name, "prefix": prefix}}
+
+
+def named(bucket: S3Bucket, *keys: str, **fields: Any) -> dict[str, Any]:
+    return {"objects": [{"bucket": bucket.name, "key": key, **fields} for key in keys]}
+
+
+def put(bucket: S3Bucket, key: str, text: str) -> None:
+    s3_client(bucket).put_object(Bucket=bucket.name, Key=key, Body=text.encode())
+
+
+def read(api: RunningApi, batch: dict[str, Any]) -> dict[str, Any]:
+    view: dict[str, Any] = api.client.get(batch["links"]["self"]).json()
+    return view
+
+
+def keys_of(documents: list[Document]) -> list[str]:
+    return sorted(document.source["key"] for document in documents)
+
+
+def batches_in(api: RunningApi) -> list[Batch]:
+    with api.database.transaction() as session:
+        return session.query(Batch).all()
+
+
+def test_every_object_under_a_prefix_becomes_one_document(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ODD_KEYS)
+    put_all(scans, ["in/empty.pdf", "out/other.pdf"], body=lambda _: b"")
+    batch = create(api.client, **prefix_of(scans), options={"dpi": 300}).json()
+    is_listing = batch["state"]
+
+    fill(api.database, api.store, rules_for(scans, page_objects=3))
+
+    view = read(api, batch)
+    documents = documents_in(api.database)
+    assert keys_of(documents) == sorted([*ODD_KEYS, "in/empty.pdf"])
+    assert (is_listing, view["state"]) == ("listing", "running")
+    assert view["listing"]["found"] == view["documents"]["total"] == len(ODD_KEYS) + 1
+    assert view["listing"]["size_bytes"] == sum(len(key.encode()) for key in ODD_KEYS)
+    assert {document.options["dpi"] for document in documents} == {300}
+    assert {document.priority for document in documents} == {"bulk"}
+    assert all(document.dispatch_after is not None for document in documents)
+
+
+def test_an_object_is_pinned_as_it_was_found(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf"])
+    create(api.client, **prefix_of(scans))
+    fill(api.database, api.store, rules_for(scans))
+
+    (document,) = documents_in(api.database)
+
+    found = s3_client(scans).head_object(Bucket=scans.name, Key="in/a.pdf")
+    assert document.source["etag"] == found["ETag"].strip('"')
+    assert (document.size_bytes, document.filename) == (8, "a.pdf")
+
+
+def test_folders_are_no_documents(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/folder/"], body=lambda _: b"")
+    put_all(scans, ["in/folder/a.pdf"])
+    batch = create(api.client, **prefix_of(scans)).json()
+
+    fill(api.database, api.store, rules_for(scans))
+
+    assert keys_of(documents_in(api.database)) == ["in/folder/a.pdf"]
+    assert read(api, batch)["listing"]["found"] == 1
+
+
+def test_an_empty_prefix_is_finished(api: RunningApi, scans: S3Bucket) -> None:
+    batch = create(api.client, **prefix_of(scans)).json()
+
+    fill(api.database, api.store, rules_for(scans))
+
+    view = read(api, batch)
+    assert (view["state"], view["listing"]["is_done"], view["error"]) == ("finished", True, None)
+
+
+def test_objects_by_name_come_with_what_goes_with_them(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf"])
+    first = named(
+        scans, "in/a.pdf", metadata={"z": 1, "a": [None]}, external_id="1", options={"dpi": 100}
+    )
+    batch = create(api.client, **first, options={"text_order": "file", "dpi": 300}).json()
+    added = api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/b.pdf"))
+
+    fill(api.database, api.store, rules_for(scans))
+
+    a, b = sorted(documents_in(api.database), key=lambda document: document.source["key"])
+    assert added.status_code == 202
+    assert (a.external_id, a.user_metadata) == ("1", {"z": 1, "a": [None]})
+    assert (b.external_id, b.user_metadata) == (None, None)
+    assert [(each.options["dpi"], each.options["text_order"]) for each in (a, b)] == [
+        (100, "file"),
+        (300, "file"),
+    ]
+
+
+def test_an_object_that_a_batch_has_is_not_entered_twice(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf"])
+    batch = create(api.client, **named(scans, "in/a.pdf", "in/a.pdf")).json()
+    more = f"{batch['links']['self']}/objects"
+    for _ in range(2):
+        api.client.post(more, json=named(scans, "in/a.pdf", "in/b.pdf"))
+
+    fill(api.database, api.store, rules_for(scans))
+
+    listing = read(api, batch)["listing"]
+    assert keys_of(documents_in(api.database)) == ["in/a.pdf", "in/b.pdf"]
+    assert (listing["found"], listing["duplicates"]) == (6, 4)
+
+
+def test_an_object_of_other_bytes_is_another_document(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **named(scans, "in/a.pdf")).json()
+    fill(api.database, api.store, rules_for(scans))
+    put(scans, "in/a.pdf", "written over")
+
+    api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    fill(api.database, api.store, rules_for(scans))
+
+    assert len(documents_in(api.database)) == 2
+
+
+def test_an_object_that_is_not_there_becomes_a_document_that_will_say_so(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    create(api.client, **named(scans, "in/none.pdf"))
+
+    fill(api.database, api.store, rules_for(scans))
+
+    (document,) = documents_in(api.database)
+    assert (document.source["key"], document.source["etag"]) == ("in/none.pdf", "")
+
+
+def manifest_text(bucket: S3Bucket, keys: list[str]) -> str:
+    rows = [{"path": f"s3://{bucket.name}/{key}", "id": number} for number, key in enumerate(keys)]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_manifest_in_a_bucket_fills_a_batch(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ODD_KEYS)
+    put(scans, "in/list.ndjson", manifest_text(scans, [*ODD_KEYS, ODD_KEYS[0]]))
+    manifest = {"bucket": scans.name, "key": "in/list.ndjson"}
+    batch = create(api.client, manifest=manifest).json()
+
+    fill(api.database, api.store, rules_for(scans, page_objects=4))
+
+    view = read(api, batch)
+    documents = documents_in(api.database)
+    assert keys_of(documents) == sorted(ODD_KEYS)
+    assert {each.source["key"]: each.external_id for each in documents} == {
+        key: str(number) for number, key in enumerate(ODD_KEYS)
+    }
+    assert (view["listing"]["found"], view["listing"]["duplicates"]) == (len(ODD_KEYS) + 1, 1)
+
+
+def test_of_a_manifest_with_a_mistake_in_its_last_line_nothing_is_entered(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf"])
+    put(scans, "in/m.csv", f"path\ns3://{scans.name}/in/a.pdf\ns3://elsewhere/in/b.pdf\n")
+    batch = create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"}).json()
+
+    fill(api.database, api.store, rules_for(scans, page_objects=1))
+
+    view = read(api, batch)
+    assert documents_in(api.database) == []
+    assert (view["state"], view["error"]["code"]) == ("failed", "invalid_manifest")
+    assert "Line 3" in view["error"]["message"]
+
+
+def test_a_manifest_is_read_in_turns(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf", "in/c.pdf"])
+    keys = ["in/a.pdf", "in/b.pdf", "in/c.pdf"]
+    put(scans, "in/m.csv", "path\n" + "".join(f"s3://{scans.name}/{key}\n" for key in keys))
+    create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"})
+    rules = rules_for(scans, page_objects=1, turn_s=0)
+
+    turns = 0
+    while take_turn(api.database, api.store, rules):
+        turns += 1
+
+    assert keys_of(documents_in(api.database)) == keys
+    assert turns > 3
+
+
+@pytest.mark.parametrize("late", ["in/m.csv", "in/none.csv"])
+def test_a_manifest_that_is_replaced_or_missing_ends_the_batch(
+    api: RunningApi, scans: S3Bucket, late: str
+) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf"])
+    text = f"path\ns3://{scans.name}/in/a.pdf\ns3://{scans.name}/in/b.pdf\n"
+    put(scans, "in/m.csv", text)
+    batch = create(api.client, manifest={"bucket": scans.name, "key": late}).json()
+    rules = rules_for(scans, page_objects=1, turn_s=0)
+    take_turn(api.database, api.store, rules)
+    put(scans, "in/m.csv", text + "\n")
+
+    fill(api.database, api.store, rules)
+
+    expected = {"in/m.csv": "source_changed", "in/none.csv": "source_not_found"}
+    assert read(api, batch)["error"]["code"] == expected[late]
+
+
+def test_a_bucket_that_is_not_there_ends_the_batch_and_a_retry_goes_on(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    batch = create(api.client, **prefix_of(scans)).json()
+    s3_client(scans).delete_bucket(Bucket=scans.name)
+    fill(api.database, api.store, rules_for(scans))
+    failed = read(api, batch)
+    closed = api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    s3_client(scans).create_bucket(Bucket=scans.name)
+    put_all(scans, ["in/a.pdf"])
+
+    retried = api.client.post(f"{batch['links']['self']}/retry")
+    fill(api.database, api.store, rules_for(scans))
+
+    assert (failed["state"], failed["error"]["code"]) == ("failed", "bucket_not_found")
+    assert (closed.status_code, closed.json()["code"]) == (409, "batch_closed")
+    assert (retried.status_code, retried.json()["state"]) == (202, "listing")
+    assert (read(api, batch)["state"], read(api, batch)["error"]) == ("running", None)
+    assert keys_of(documents_in(api.database)) == ["in/a.pdf"]
+
+
+class RefusingListing(InMemoryObjectStore):
+    """A service that lists no bucket."""
+
+    def __init__(self, error: StorageError) -> None:
+        super().__init__()
+        self.error = error
+
+    def other_bucket(self, name: str) -> "RefusingListing":
+        del name
+        return self
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        del prefix, after
+        raise self.error
+
+
+def test_a_bucket_that_may_not_be_listed_ends_the_batch(api: RunningApi, scans: S3Bucket) -> None:
+    batch = create(api.client, **prefix_of(scans)).json()
+
+    fill(api.database, RefusingListing(StorageError("AccessDenied")), rules_for(scans))
+
+    view = read(api, batch)
+    assert (view["state"], view["error"]["code"]) == ("failed", "listing_refused")
+
+
+def test_a_store_that_is_away_is_waited_for(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **prefix_of(scans)).json()
+    for _ in range(5):  # more than a listing may fail
+        take_turn(api.database, RefusingListing(StorageUnavailableError("away")), rules_for(scans))
+    waiting = read(api, batch)["state"]
+
+    fill(api.database, api.store, rules_for(scans))
+
+    assert (waiting, read(api, batch)["state"]) == ("listing", "running")
+
+
+def test_a_listing_over_which_everybody_stumbles_is_given_up(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    batch = create(api.client, **prefix_of(scans)).json()
+    broken = RefusingListing(StorageError("x"))
+    broken.error = ZeroDivisionError()  # type: ignore[assignment] # a mistake of ours
+
+    fill(api.database, broken, rules_for(scans, max_failures=3))
+
+    assert read(api, batch)["error"]["code"] == "internal"
+
+
+def test_a_cancel_ends_a_listing(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, [f"in/{number}.pdf" for number in range(4)])
+    batch = create(api.client, **prefix_of(scans)).json()
+    take_turn(api.database, api.store, rules_for(scans, page_objects=2, turn_s=0))
+
+    cancelled = api.client.post(f"{batch['links']['self']}/cancel").json()
+    fill(api.database, api.store, rules_for(scans))
+
+    assert cancelled["state"] == "cancelled"
+    assert cancelled["listing"]["is_done"]
+    assert read(api, batch)["documents"]["total"] == 2
+
+
+def test_other_tenants_neither_see_nor_fill_a_batch(
+    api: RunningApi, stranger: httpx.Client, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **prefix_of(scans)).json()
+    fill(api.database, api.store, rules_for(scans))
+    address = batch["links"]["self"]
+
+    answers = [
+        stranger.get(address),
+        stranger.get(f"{address}/documents"),
+        stranger.get(f"{address}/report"),
+        stranger.post(f"{address}/retry"),
+        stranger.post(f"{address}/cancel"),
+    ]
+    adding = stranger.post(f"{address}/objects", json=named(scans, "in/a.pdf"))
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert adding.status_code == 404
+    assert stranger.get("/v1/documents").json()["documents"] == []
+    assert read(api, batch)["documents"]["total"] == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"dry_run": True}])
+def test_a_place_of_another_tenant_is_neither_listed_nor_counted(
+    api: RunningApi, stranger: httpx.Client, scans: S3Bucket, more: dict[str, Any]
+) -> None:
+    answer = create(stranger, **prefix_of(scans), **more)
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "source_not_allowed")
+    assert batches_in(api) == []
+
+
+@pytest.mark.parametrize("more", [{}, {"dry_run": True}])
+def test_what_the_operator_does_not_allow_is_refused(
+    api: RunningApi, scans: S3Bucket, s3_bucket: S3Bucket, more: dict[str, Any]
+) -> None:
+    put_all(s3_bucket, ["in/a.pdf"])
+    wanted: list[dict[str, Any]] = [
+        prefix_of(scans, ""),
+        prefix_of(scans, "in"),
+        prefix_of(s3_bucket),
+        named(s3_bucket, "in/a.pdf"),
+        named(scans, "in/a.pdf", "out/b.pdf"),
+        {"manifest": {"bucket": scans.name, "key": "out/m.csv"}},
+    ]
+
+    answers = [create(api.client, **source, **more) for source in wanted]
+
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
+        (403, "source_not_allowed")
+    }
+    assert batches_in(api) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"objects": []},
+        {"objects": [{"bucket": "b", "key": "in/\x00"}]},
+        {"objects": [{"bucket": "b", "key": "k", "color": 1}]},
+        {"objects": [{"bucket": "b", "key": "k", "metadata": {"a": "x" * 17_000}}]},
+        {"objects": [{"bucket": "b", "key": "k", "external_id": "a\nb"}]},
+        {"objects": [{"bucket": "b", "key": str(number)} for number in range(1_001)]},
+        {"prefix": {"bucket": "b"}, "manifest": {"bucket": "b", "key": "m.csv"}},
+        {"prefix": {"bucket": ""}},
+        {"dry_run": True},
+    ],
+)
+def test_a_source_that_is_none_is_refused(api: RunningApi, fields: dict[str, Any]) -> None:
+    answer = create(api.client, **fields)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert batches_in(api) == []
+
+
+def test_options_and_formats_that_are_none_are_refused(api: RunningApi, scans: S3Bucket) -> None:
+    answers = [
+        create(api.client, **named(scans, "in/a.pdf", options={"dpi": 1})),
+        create(api.client, manifest={"bucket": scans.name, "key": "in/manifest"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert [answer.json()["errors"][0]["field"] for answer in answers] == [
+        "options.dpi",
+        "manifest.format",
+    ]
+
+
+def test_a_dry_run_counts_and_changes_nothing(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.png", "in/b.jpg"], body=lambda _: b"x" * 10)
+    put_all(scans, ["in/c.pdf"], body=lambda _: b"x" * 120_000)
+    before = keys_in(api.store)
+
+    answer = create(api.client, **prefix_of(scans), dry_run=True)
+
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {
+            "files": 3,
+            "size_bytes": 120_020,
+            "pages": 2,
+            "estimated_pages": 2,
+            "missing": 0,
+            "skipped": 0,
+            "seconds": None,
+            "next_cursor": None,
+        },
+    )
+    assert batches_in(api) == documents_in(api.database) == []
+    assert keys_in(api.store) == before
+    assert not take_turn(api.database, api.store, rules_for(scans))
+
+
+def test_a_dry_run_of_a_manifest_or_of_names_looks_at_the_objects(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.png"])
+    put(scans, "in/m.ndjson", manifest_text(scans, ["in/a.png", "in/none.png"]))
+
+    by_manifest = create(
+        api.client, manifest={"bucket": scans.name, "key": "in/m.ndjson"}, dry_run=True
+    ).json()
+    by_name = create(api.client, **named(scans, "in/a.png", "in/none.png"), dry_run=True).json()
+
+    assert by_manifest == by_name
+    assert (by_name["files"], by_name["missing"], by_name["pages"]) == (1, 1, 1)
+
+
+def test_a_dry_run_names_what_is_wrong(api: RunningApi, scans: S3Bucket) -> None:
+    put(scans, "in/m.csv", "path\nnothing\n")
+
+    answers = [
+        create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"}, dry_run=True),
+        create(api.client, manifest={"bucket": scans.name, "key": "in/n.csv"}, dry_run=True),
+        create(api.client, **prefix_of(scans), dry_run=True, cursor="in"),
+    ]
+    codes = [answer.json().get("code") for answer in answers]
+
+    assert codes[:2] == ["invalid_manifest", "source_not_found"]
+    assert [answer.status_code for answer in answers[:2]] == [422, 422]
+
+
+def test_a_dry_run_goes_on_where_another_ended(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a b.png", "in/c.png", "in/d.png"])
+
+    plan = create(
+        api.client, **prefix_of(scans), dry_run=True, cursor=encode_place("in/a%20b.png")
+    ).json()
+
+    assert plan["files"] == 2
+
+
+def test_a_request_that_is_sent_again_makes_one_batch(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf"])
+    once = {"Idempotency-Key": "order-17"}
+    first = create(api.client, **prefix_of(scans), headers=once)
+    fill(api.database, api.store, rules_for(scans))
+
+    again = create(api.client, **prefix_of(scans), headers=once)
+    other = create(api.client, **prefix_of(scans, "in/1/"), headers=once)
+    empty = create(api.client, headers=once)
+    fill(api.database, api.store, rules_for(scans))
+
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert [each.json()["code"] for each in (other, empty)] == ["idempotency_mismatch"] * 2
+    assert len(documents_in(api.database)) == 1
+
+
+def test_a_listing_waits_for_the_quota_of_its_key(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, [f"in/{number}.pdf" for number in range(5)])
+    with api.database.transaction() as session:
+        key = api_keys.create(session, tenant="archive", name="quota", max_pages_per_day=3)
+    with client_of(api.url, key) as client:
+        batch = create(client, **prefix_of(scans)).json()
+        fill(api.database, api.store, rules_for(scans))
+        capacity = client.get("/v1/capacity").json()["key"]
+
+    view = read(api, batch)
+    assert (view["state"], view["documents"]["total"]) == ("listing", 3)
+    assert (capacity["pages_today"], capacity["documents_today"]) == (3, 3)
+
+
+def test_a_listing_waits_while_the_system_is_full(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, [f"in/{number}.pdf" for number in range(5)])
+    batch = create(api.client, **prefix_of(scans)).json()
+    admission = admission_of(api.database, max_pages=2)
+    rules = rules_for(scans, page_objects=2)
+    take_turn(api.database, api.store, rules, admission=admission)
+    take_turn(api.database, api.store, rules, admission=admission)
+
+    assert read(api, batch)["documents"]["total"] == 2
+
+
+def test_the_report_names_the_objects(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a b.pdf"])
+    batch = create(api.client, **prefix_of(scans)).json()
+    fill(api.database, api.store, rules_for(scans))
+    api.client.post(
+        "/v1/documents",
+        files={"file": ("b.pdf", b"%PDF-1.7 b")},
+        data={"batch_id": batch["id"]},
+    )
+
+    report = api.client.get(f"{batch['links']['report']}?format=ndjson").text
+
+    assert [json.loads(line)["source"] for line in report.splitlines()] == [
+        f"s3://{scans.name}/in/a b.pdf",
+        None,
+    ]
+
+
+def test_a_deleted_document_does_not_come_again(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **named(scans, "in/a.pdf")).json()
+    fill(api.database, api.store, rules_for(scans))
+    (document,) = documents_in(api.database)
+    api.client.delete(f"/v1/documents/{document.id}")
+
+    api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    fill(api.database, api.store, rules_for(scans))
+
+    assert read(api, batch)["documents"]["total"] == 0
+    assert read(api, batch)["listing"]["duplicates"] == 1
+
+
+def test_objects_for_an_unknown_batch_are_refused(api: RunningApi, scans: S3Bucket) -> None:
+    unknown = UUID(int=0)
+
+    answer = api.client.post(f"/v1/batches/{unknown}/objects", json=named(scans, "in/a.pdf"))
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
