@@ -255,14 +255,14 @@ def replay(document: Document, ledger: TenantLedger) -> Acceptance | None:
     """Return the document that has the Idempotency-Key already, if any.
 
     Raises:
-        ApiError: it was made by another request.
+        ApiError: it was made by another request; the answer names the document.
     """
     key = document.idempotency_key
     earlier = None if key is None else ledger.document_of_key(key)
     if earlier is None:
         return None
     if _request_of(earlier.document) != _request_of(document):
-        raise ApiError("idempotency_mismatch")
+        raise ApiError("idempotency_mismatch", extra={"document_id": str(earlier.document.id)})
     return Acceptance(earlier, is_replayed=True)
 
 

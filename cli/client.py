@@ -485,7 +485,15 @@ def _refusal(
         code=str(problem.get("code") or "internal"),
         status=status,
         retry_after_s=_seconds(headers.get("Retry-After")),
+        document_id=_uuid(problem.get("document_id")),
     )
+
+
+def _uuid(said: object) -> UUID | None:
+    try:
+        return UUID(str(said))
+    except ValueError:
+        return None
 
 
 def _seconds(header: str | None) -> float | None:

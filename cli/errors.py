@@ -4,6 +4,8 @@
 are wrong, so nothing was tried. 130: stopped with Ctrl-C.
 """
 
+from uuid import UUID
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -31,6 +33,7 @@ class ApiError(CommandError):
         code: the problem's code, or ``unreachable``.
         status: the HTTP status; None when there was no answer.
         retry_after_s: when to come back, where the API says so.
+        document_id: of the document that an Idempotency-Key has already made.
     """
 
     def __init__(
@@ -41,8 +44,10 @@ class ApiError(CommandError):
         code: str,
         status: int | None = None,
         retry_after_s: float | None = None,
+        document_id: UUID | None = None,
     ) -> None:
         super().__init__(message, remedy)
         self.code = code
         self.status = status
         self.retry_after_s = retry_after_s
+        self.document_id = document_id

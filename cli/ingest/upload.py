@@ -97,11 +97,16 @@ class Uploader:
                         lambda: self._submit(found.fields, content, digest, name, identity)
                     )
                 except ApiError as error:
-                    if is_of_one_file(error):
+                    if error.document_id is not None:
+                        # The key holds content, fields and batch: only the name was another one,
+                        # that of a file of the same content which an earlier journal knew.
+                        document_id = error.document_id
+                    elif is_of_one_file(error):
                         return self._fail(found, key, states.REJECTED, error.code, error.message)
-                    if error.code == _INTERNAL or error.status == _BAD_REQUEST:
+                    elif error.code == _INTERNAL or error.status == _BAD_REQUEST:
                         return self._fail(found, key, states.FAILED, error.code, error.message)
-                    raise
+                    else:
+                        raise
             state = self._journal.note_document(key, identity=identity, document_id=document_id)
         return Sent(found.path, state, digest.size_bytes, document_id)
 

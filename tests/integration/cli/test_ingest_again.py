@@ -139,12 +139,31 @@ def test_what_was_not_noted_is_found_again(
     assert len(list(served_api.client.batches())) == 1
 
 
+def test_a_content_that_was_sent_under_a_name_that_nobody_knows_any_more_is_found(
+    served_api: ServedApi, folder: Path
+) -> None:
+    (folder / "a.pdf").write_bytes(pdf("a"))
+    ingest(folder)
+    before = report()["a.pdf"]["document_id"]
+    forget(
+        "DELETE FROM entries",
+        "DELETE FROM contents",
+        "DELETE FROM facts WHERE name = 'batch_id'",
+    )
+    (folder / "a.pdf").rename(folder / "z.pdf")
+
+    ingest(folder)
+
+    assert report()["z.pdf"]["document_id"] == before
+    assert [each.filename for each in documents(served_api)] == ["a.pdf"]
+
+
 def test_the_first_name_of_a_content_stands_though_its_file_has_gone(
     served_api: ServedApi, folder: Path
 ) -> None:
     (folder / "a.pdf").write_bytes(pdf("a"))
     (folder / "b.pdf").write_bytes(pdf("a"))
-    ingest(folder)
+    ingest(folder, "--jobs", "1")  # of several senders any may be the first
     forget(
         "UPDATE contents SET document_id = NULL, owner = NULL",
         "UPDATE entries SET state = 'pending'",
