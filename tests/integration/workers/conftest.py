@@ -6,6 +6,7 @@ from celery import Celery
 
 from db.engine import Database
 from tests.support.pipeline import Pipeline
+from tests.support.renderers import small_renderer
 from tests.support.rows import NOT_DUE_S
 from tests.support.stores import RefusingObjectStore
 from workers import broker as broker_door
@@ -13,6 +14,13 @@ from workers import dispatch
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
+
+
+@pytest.fixture
+def renderer() -> Iterator[PageRenderer]:
+    """One with little room, and without any document."""
+    with small_renderer() as made:
+        yield made
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -19,7 +18,6 @@ from tests.support.renderers import (
     SLOW_LEVELS,
     child_of,
     grey_of,
-    small_renderer,
     wait_for_end,
     written,
 )
@@ -27,12 +25,6 @@ from workers.ocr.errors import PageCrashedError, PageTimeoutError, UnreadableDoc
 from workers.page_renderer import PageRenderer, RenderLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-
-
-@pytest.fixture
-def renderer() -> Iterator[PageRenderer]:
-    with small_renderer() as made:
-        yield made
 
 
 def test_a_page_over_time_is_ended_and_the_next_one_works(tmp_path: Path) -> None:
