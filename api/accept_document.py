@@ -229,7 +229,7 @@ def _document(
         media_type=source.media_type,
         size_bytes=source.size_bytes,
         sha256=source.sha256,
-        options=options.model_dump(mode="json"),
+        options=options.to_row(),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
         priority=fields.lane,

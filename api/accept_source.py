@@ -158,7 +158,7 @@ def document_of(
         media_type=UNREAD_MEDIA_TYPE,
         size_bytes=source.size_bytes,
         sha256="",
-        options=options.model_dump(mode="json"),
+        options=options.to_row(),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
         priority=fields.lane,

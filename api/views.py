@@ -13,6 +13,7 @@ from api.upload_form import Priority
 from db.batches import BatchCounts
 from db.models import Batch, Document, Page
 from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState, PageState
+from workers.ocr.options import DocumentWarning, OcrOptions
 from workers.ocr.page_numbers import page_number
 
 
@@ -80,6 +81,10 @@ class DocumentView(BaseModel):
         description="Whether a page had more text lines than are recognized on one page."
     )
     model_version: str | None
+    warnings: list[DocumentWarning] = Field(
+        description="What a reader of the result should know, as in the result itself; none until "
+        "the document is split."
+    )
     error: ErrorView | None = Field(description="Why the document failed; null unless it did.")
     timings: TimingsView
     links: DocumentLinks
@@ -174,6 +179,7 @@ class BatchPage(BaseModel):
 def document_view(entry: DocumentEntry) -> DocumentView:
     """Return what the API tells about a document."""
     document = entry.document
+    options = OcrOptions.model_validate(document.options)
     return DocumentView(
         id=document.id,
         batch_id=document.batch_id,
@@ -186,10 +192,11 @@ def document_view(entry: DocumentEntry) -> DocumentView:
         priority=document.priority,  # type: ignore[arg-type]
         external_id=document.external_id,
         metadata=document.user_metadata,
-        options=document.options,
+        options=options.model_dump(mode="json"),
         progress=_progress(document, entry.page_counts),
         truncated=document.truncated,
         model_version=document.model_version,
+        warnings=[] if document.page_count is None else options.warnings(document.page_count),
         error=_error(document.error_code, document.error_detail),
         timings=TimingsView.model_validate(document, from_attributes=True),
         links=_document_links(document),

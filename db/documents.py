@@ -288,8 +288,9 @@ def start_recognizing(
 ) -> None:
     """Write the page and chunk rows of a split document and move it on, in one transaction.
 
-    The chunk rows are their own outbox. Are they about to be sent as a chord, the sweep sends
-    what is not claimed ``chord_grace_s`` seconds from now; None: it sends them all, from now on.
+    Pages that are in no chunk are left out. The chunk rows are their own outbox. Are they about to
+    be sent as a chord, the sweep sends what is not claimed ``chord_grace_s`` seconds from now;
+    None: it sends them all, from now on.
     What was guessed of the document for admission, and counted to its key, is set right.
 
     Raises:
@@ -297,6 +298,7 @@ def start_recognizing(
     """
     document = get(session, claim.document_id)
     pages_guessed = document.page_estimate
+    wanted = {index for chunk in chunks for index in range(chunk.page_start, chunk.page_stop)}
     move(
         session,
         claim.document_id,
@@ -304,7 +306,8 @@ def start_recognizing(
         target=DocumentState.RECOGNIZING,
         attempt=claim.attempt,
         values={
-            **admission.real_pages(page_count),
+            **admission.real_pages(page_count, len(wanted)),
+            "pages_skipped": page_count - len(wanted),
             "by_chord": chord_grace_s is not None,
             "recognizing_at": func.now(),
             "excused": claim.attempt,  # the assembly counts its own attempts
@@ -321,14 +324,14 @@ def start_recognizing(
                 "document_id": claim.document_id,
                 "generation": claim.generation,
                 "page_index": page_index,
-                "state": PageState.QUEUED,
+                "state": PageState.QUEUED if page_index in wanted else PageState.SKIPPED,
             }
             for page_index in range(page_count)
         ],
     )
     planned_chunks.insert(session, document, chunks, chord_grace_s=chord_grace_s)
     # Last: uploads with the same key wait for this row.
-    admission.correct_usage(session, document, pages_more=page_count - pages_guessed)
+    admission.correct_usage(session, document, pages_more=len(wanted) - pages_guessed)
 
 
 def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> None:

@@ -17,6 +17,7 @@ from workers import claimed_work, dispatch, queue_room
 from workers.copy_source import SourceCopier
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.lease import Lease
+from workers.ocr.options import OcrOptions
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 class _Source:
     claim: DocumentClaim
     sha256: str
+    options: OcrOptions
     priority: Priority
     object: SourceObject | None
 
@@ -62,15 +64,23 @@ def split_document(
         sha256 = source.sha256 or _copy(source, source_copier, lease, transaction)
         path = source_file.fetch(document_id, sha256=sha256)
         page_count = renderer.open(path).page_count
-        chunks = plan_chunks(range(page_count), chunk_pages=chunk_pages)
+        wanted = source.options.page_indexes(page_count)
+        chunks = plan_chunks(wanted, chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
             _start_recognizing(
                 claim,
                 chunks,
+                page_count=page_count,
                 transaction=transaction,
                 chord_grace_s=rules.dispatch_grace_s if by_chord else None,
             )
-            log.info("document split", pages=page_count, chunks=len(chunks), by_chord=by_chord)
+            log.info(
+                "document split",
+                pages=page_count,
+                wanted=len(wanted),
+                chunks=len(chunks),
+                by_chord=by_chord,
+            )
             # Committed first: a message must not overtake the row it speaks of. Dying here loses
             # the messages, and the sweep sends what is not claimed within the grace.
             if by_chord:
@@ -106,6 +116,7 @@ def _read_source(session: Session, claim: DocumentClaim) -> _Source:
     return _Source(
         claim,
         document.sha256,
+        OcrOptions.model_validate(document.options),
         Priority(document.priority),
         source_object.from_row(document.source),
     )
@@ -133,6 +144,7 @@ def _start_recognizing(
     claim: DocumentClaim,
     chunks: Sequence[PlannedChunk],
     *,
+    page_count: int,
     transaction: Transaction,
     chord_grace_s: float | None,
 ) -> None:
@@ -141,7 +153,7 @@ def _start_recognizing(
         lambda session: documents.start_recognizing(
             session,
             claim,
-            page_count=chunks[-1].page_stop,
+            page_count=page_count,
             chunks=chunks,
             chord_grace_s=chord_grace_s,
         ),

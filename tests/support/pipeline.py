@@ -48,13 +48,14 @@ class Pipeline:
         media_type: str = "image/tiff",
         mode: Mode = "ocr",
         text_order: TextOrder = "reading",
+        **options: Any,
     ) -> UUID:
         """Do what the API does with an upload, short of sending a message."""
         document = make_document(
             media_type=media_type,
             size_bytes=len(body),
             sha256=hashlib.sha256(body).hexdigest(),
-            options=OcrOptions(mode=mode, text_order=text_order).model_dump(mode="json"),
+            options=OcrOptions(mode=mode, text_order=text_order, **options).to_row(),
         )
         self.store.put(keys.source_key(document.id), body, media_type=media_type)
         with self.database.transaction() as session:

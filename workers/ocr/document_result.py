@@ -5,15 +5,15 @@ object itself for ``pages``. ``document_json`` puts the same pieces together in 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from workers.ocr.page_text import page_text
 
 SCHEMA: Final = "pagefleet/1"
-# Between the texts of two pages in ``full_text``; a failed page has an empty text, so the n-th
-# part is always the n-th page.
+# Between the texts of two pages in ``full_text``; a page that failed or was left out has an empty
+# text, so the n-th part is always the n-th page.
 PAGE_SEPARATOR: Final = "\f"
 
 DocumentState = Literal["succeeded", "partly_succeeded", "failed"]
@@ -53,10 +53,9 @@ class DocumentTotals:
     @property
     def state(self) -> DocumentState:
         """``failed`` when no page has a result, ``succeeded`` when none failed."""
-        failed = self._pages_by_state["failed"]
-        if failed == self._pages_by_state.total():
+        if not self._pages_by_state["ok"]:
             return "failed"
-        return "partly_succeeded" if failed else "succeeded"
+        return "partly_succeeded" if self._pages_by_state["failed"] else "succeeded"
 
     @property
     def is_truncated(self) -> bool:
@@ -81,6 +80,7 @@ class DocumentTotals:
         source: DocumentSource,
         model_version: str | None,
         options: Mapping[str, Any],
+        warnings: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Return all fields of the result before ``full_text`` and ``pages``, in their order.
 
@@ -90,6 +90,7 @@ class DocumentTotals:
             model_version: of the models that read it; several, separated by ", ", when workers
                 were being upgraded; None when none of its pages came to be read.
             options: as ``OcrOptions.model_dump(mode="json")`` gives them.
+            warnings: as ``OcrOptions.warnings`` gives them.
         """
         return {
             "schema": SCHEMA,
@@ -104,6 +105,8 @@ class DocumentTotals:
             "options": dict(options),
             "state": self.state,
             "truncated": self.is_truncated,
+            # Left out where there is none, as those of pages are.
+            **({"warnings": list(warnings)} if warnings else {}),
             "usage": self.usage(),
         }
 
@@ -120,6 +123,7 @@ def document_json(
     source: DocumentSource,
     model_version: str,
     options: Mapping[str, Any],
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Put a whole document result together in memory.
 
@@ -129,12 +133,17 @@ def document_json(
         source: likewise.
         model_version: likewise.
         options: likewise.
+        warnings: likewise.
     """
     page_list = list(pages)
     totals = DocumentTotals()
     for page in page_list:
         totals.add(page)
     header = totals.header(
-        document_id=document_id, source=source, model_version=model_version, options=options
+        document_id=document_id,
+        source=source,
+        model_version=model_version,
+        options=options,
+        warnings=warnings,
     )
     return {**header, "full_text": full_text(page_list), "pages": page_list}
