@@ -32,6 +32,7 @@ COLUMNS = (
     "result",
     "size_bytes",
     "sha256",
+    "cached",
 )
 _MEDIA_TYPES: dict[ReportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -105,7 +106,10 @@ async def _read(
 
 
 def _csv(found: Sequence[ReportedDocument]) -> str:
-    return csv_lines(list(_record(document).values()) for document in found)
+    return csv_lines(
+        [*list(_record(document).values())[:-1], "true" if document.is_cached else "false"]
+        for document in found
+    )
 
 
 def _ndjson(found: Sequence[ReportedDocument]) -> str:
@@ -130,6 +134,7 @@ def _record(document: ReportedDocument) -> dict[str, object]:
         f"/v1/documents/{document.id}/result?format=json" if document.has_result else None,
         document.size_bytes,
         document.sha256,
+        document.is_cached,
     )
     return dict(zip(COLUMNS, values, strict=True))
 

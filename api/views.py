@@ -81,6 +81,13 @@ class DocumentView(BaseModel):
         description="Whether a page had more text lines than are recognized on one page."
     )
     model_version: str | None
+    cached: bool = Field(
+        description="Whether it was not read itself, because a document of the same content, "
+        "options and models had been."
+    )
+    read_at: datetime | None = Field(
+        description="When the pages of a cached document were read, in UTC; null: see `timings`."
+    )
     warnings: list[DocumentWarning] = Field(
         description="What a reader of the result should know, as in the result itself; none until "
         "the document is split."
@@ -196,6 +203,8 @@ def document_view(entry: DocumentEntry) -> DocumentView:
         progress=_progress(document, entry.page_counts),
         truncated=document.truncated,
         model_version=document.model_version,
+        cached=document.cached_from is not None,
+        read_at=document.read_at,
         warnings=[] if document.page_count is None else options.warnings(document.page_count),
         error=_error(document.error_code, document.error_detail),
         timings=TimingsView.model_validate(document, from_attributes=True),

@@ -30,6 +30,7 @@ class ReportedDocument:
     has_result: bool
     size_bytes: int
     sha256: str
+    is_cached: bool
     metadata: dict[str, Any] | None
 
     @property
@@ -58,6 +59,7 @@ def read_page(
         Document.result_key.is_not(None),
         Document.size_bytes,
         Document.sha256,
+        Document.cached_from.is_not(None),
         Document.user_metadata,
     ).where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
     if after is not None:

@@ -26,6 +26,17 @@ def chunk_pages_key(document_id: UUID, chunk_id: UUID, attempt: int) -> str:
     return f"{document_prefix(document_id)}chunks/{chunk_id}/{attempt}/pages.jsonl.gz"
 
 
+def cached_pages_key(document_id: UUID, attempt: int, number: int) -> str:
+    """Return the key of page results that were copied from an earlier document.
+
+    Args:
+        document_id: whose copy it is.
+        attempt: of its split: a late attempt writes beside, not over.
+        number: of the object among those of the attempt.
+    """
+    return f"{document_prefix(document_id)}cached/{attempt}/{number}.jsonl.gz"
+
+
 def result_key(document_id: UUID, generation: int) -> str:
     """Return the key of the assembled result."""
     return f"{_generation_prefix(document_id, generation)}result.json"

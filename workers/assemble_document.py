@@ -19,8 +19,10 @@ from db.states import DocumentState, PageState
 from storage import keys
 from storage.object_store import PART_BYTES, ObjectStore
 from workers import claimed_work
+from workers.content_cache import Content, content_key
 from workers.lease import Lease
 from workers.ocr.document_result import PAGE_SEPARATOR, DocumentSource, DocumentTotals
+from workers.ocr.formats import MediaType
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_text import page_text
@@ -122,7 +124,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
         RuntimeError: a page is missing or counted twice; a bug of ours, not to be published.
     """
     claim = work.claim
-    options = OcrOptions.model_validate(work.document.options)
+    options, read_at = OcrOptions.model_validate(work.document.options), work.document.read_at
     totals = DocumentTotals()
     with (
         tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as page_objects,
@@ -147,6 +149,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
             model_version=_model_version(work.pages),
             options=options.model_dump(mode="json"),
             warnings=options.warnings(len(work.pages)),
+            read_at=None if read_at is None else read_at.isoformat(),
         )
         result_key = keys.result_key(claim.document_id, claim.generation)
         size_bytes = 0
@@ -168,6 +171,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
             "pages_skipped": usage["pages_skipped"],
             "truncated": totals.is_truncated,
             "model_version": header["model_version"],
+            "content_key": _content_key(work.document, options, totals, header["model_version"]),
             **_error_columns(work.pages, totals),
         },
     )
@@ -223,6 +227,17 @@ def _source(document: Document) -> DocumentSource:
 def _model_version(rows: Sequence[Page]) -> str | None:
     """Return the version that read the document; several, when workers were being upgraded."""
     return ", ".join(sorted({row.model_version for row in rows if row.model_version})) or None
+
+
+def _content_key(
+    document: Document, options: OcrOptions, totals: DocumentTotals, model_version: str | None
+) -> str | None:
+    """Return what a document is found by that can serve others; None: it must serve none."""
+    # Images are read at a size of their own. A PDF page below the wanted resolution met a limit.
+    dpi = options.dpi if document.media_type == MediaType.PDF else 0
+    if model_version is None or not totals.is_whole(dpi=dpi):
+        return None
+    return content_key(Content(document.tenant, document.sha256, options), model_version)
 
 
 def _error_columns(rows: Sequence[Page], totals: DocumentTotals) -> dict[str, Any]:

@@ -167,14 +167,14 @@ ERROR_CODES: dict[str, ErrorCode] = {
         ErrorCode(
             "exceeds_max_pages",
             is_retried=False,
-            http_status=None,
+            http_status=422,
             sentence="The document has more pages than its option max_pages allows. "
             "Raise max_pages or leave it out, or split the document.",
         ),
         ErrorCode(
             "no_such_page",
             is_retried=False,
-            http_status=None,
+            http_status=422,
             sentence="The document has none of the pages that its option pages asks for. "
             "Choose pages that it has.",
         ),

@@ -14,6 +14,7 @@ from db.states import Priority
 from storage import source_object
 from storage.source_object import SourceObject
 from workers import claimed_work, dispatch, queue_room
+from workers.content_cache import Content, ContentCache
 from workers.copy_source import SourceCopier
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.lease import Lease
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Source:
     claim: DocumentClaim
+    tenant: str
     sha256: str
     options: OcrOptions
     priority: Priority
@@ -40,6 +42,7 @@ def split_document(
     transaction: Transaction,
     source_file: SourceFile,
     source_copier: SourceCopier,
+    cache: ContentCache | None,
     renderer: PageRenderer,
     chunk_pages: int,
     rules: WorkRules,
@@ -49,7 +52,8 @@ def split_document(
     All chunks are sent at once as a chord where the queue has room for them; else none is, and
     the sweep sends them as room appears.
 
-    A source that lies in a user's bucket is copied first, once.
+    A source that lies in a user's bucket is copied first, once. A document whose content was read
+    before gets the pages of that, and waits for its assembly; ``cache`` is None where none does.
 
     0: nothing was to be done, because somebody else has the document, or its file was at fault
     and the document ended as failed. Run twice, the second run finds the first one's claim.
@@ -62,6 +66,9 @@ def split_document(
     page_count = 0
     with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as lease:
         sha256 = source.sha256 or _copy(source, source_copier, lease, transaction)
+        page_count = _serve(source, sha256, cache, lease, rules) or 0
+        if page_count:
+            return page_count
         path = source_file.fetch(document_id, sha256=sha256)
         page_count = renderer.open(path).page_count
         wanted = source.options.page_indexes(page_count)
@@ -115,6 +122,7 @@ def _read_source(session: Session, claim: DocumentClaim) -> _Source:
     document = documents.get(session, claim.document_id)
     return _Source(
         claim,
+        document.tenant,
         document.sha256,
         OcrOptions.model_validate(document.options),
         Priority(document.priority),
@@ -138,6 +146,32 @@ def _copy(source: _Source, copier: SourceCopier, lease: Lease, transaction: Tran
     )
     log.info("source copied", size_bytes=copied.size_bytes)
     return copied.sha256
+
+
+def _serve(
+    source: _Source, sha256: str, cache: ContentCache | None, lease: Lease, rules: WorkRules
+) -> int | None:
+    """Return the page count of a document that need not be read; it is ready to be assembled."""
+    if cache is None:
+        return None
+    claim = source.claim
+    page_count = cache.serve(
+        claim,
+        Content(source.tenant, sha256, source.options),
+        check=lease.check,
+        assemble_after_s=rules.dispatch_grace_s,
+    )
+    if page_count is not None:
+        try:
+            dispatch.send_assembly_if_place(
+                claim.document_id,
+                claim.generation,
+                priority=source.priority,
+                limit=rules.queue_limit,
+            )
+        except DispatchError:
+            log.warning("assembly not sent")
+    return page_count
 
 
 def _start_recognizing(

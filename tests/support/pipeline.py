@@ -15,8 +15,9 @@ from db.models import Document, Page
 from storage import keys
 from storage.memory import InMemoryObjectStore
 from tests.support.engines import NumberingEngine
-from tests.support.rows import NOT_DUE_S, make_document
+from tests.support.rows import NOT_DUE_S, TENANT, make_document
 from workers.assemble_document import assemble_document
+from workers.content_cache import ContentCache
 from workers.copy_source import SourceCopier
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
@@ -38,6 +39,7 @@ class Pipeline:
     renderer: PageRenderer
     rules: WorkRules
     engine: Any = field(default_factory=NumberingEngine)
+    cache: ContentCache | None = None
     chunk_pages: int = 2
     max_file_bytes: int = 2**20
 
@@ -48,10 +50,12 @@ class Pipeline:
         media_type: str = "image/tiff",
         mode: Mode = "ocr",
         text_order: TextOrder = "reading",
+        tenant: str = TENANT,
         **options: Any,
     ) -> UUID:
         """Do what the API does with an upload, short of sending a message."""
         document = make_document(
+            tenant=tenant,
             media_type=media_type,
             size_bytes=len(body),
             sha256=hashlib.sha256(body).hexdigest(),
@@ -68,6 +72,7 @@ class Pipeline:
             transaction=self.database.transaction,
             source_file=self.source_file,
             source_copier=SourceCopier(self.store, max_bytes=self.max_file_bytes),
+            cache=self.cache,
             renderer=self.renderer,
             chunk_pages=self.chunk_pages,
             rules=self.rules,

@@ -4,6 +4,7 @@ A writer takes page objects one by one: totals for the header, a text for ``full
 object itself for ``pages``. ``document_json`` puts the same pieces together in memory.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class DocumentTotals:
         self._crops = 0
         self._seconds = {"render": 0.0, "detect": 0.0, "recognize": 0.0}
         self._is_truncated = False
+        self._has_warnings = False
+        self._lowest_dpi = math.inf
 
     def add(self, page: Mapping[str, Any]) -> None:
         """Count one page object."""
@@ -47,6 +50,8 @@ class DocumentTotals:
         self._pixels += page["width_px"] * page["height_px"]
         self._crops += page["crops_kept"]
         self._is_truncated |= page["truncated"]
+        self._has_warnings |= bool(page.get("warnings"))
+        self._lowest_dpi = min(self._lowest_dpi, page["dpi"])
         for stage in self._seconds:
             self._seconds[stage] += page["seconds"][stage]
 
@@ -60,6 +65,15 @@ class DocumentTotals:
     @property
     def is_truncated(self) -> bool:
         return self._is_truncated
+
+    def is_whole(self, *, dpi: float) -> bool:
+        """Whether all that was asked for was read, as well as could be.
+
+        Args:
+            dpi: resolution that no page may be below; 0 for files whose pages have their own.
+        """
+        is_reduced = self._is_truncated or self._has_warnings or self._lowest_dpi < dpi
+        return self.state == "succeeded" and not is_reduced
 
     def usage(self) -> dict[str, Any]:
         """Return the ``usage`` object."""
@@ -81,6 +95,7 @@ class DocumentTotals:
         model_version: str | None,
         options: Mapping[str, Any],
         warnings: Sequence[str] = (),
+        read_at: str | None = None,
     ) -> dict[str, Any]:
         """Return all fields of the result before ``full_text`` and ``pages``, in their order.
 
@@ -91,6 +106,8 @@ class DocumentTotals:
                 were being upgraded; None when none of its pages came to be read.
             options: as ``OcrOptions.model_dump(mode="json")`` gives them.
             warnings: as ``OcrOptions.warnings`` gives them.
+            read_at: when an earlier document was read whose pages these are, ISO 8601 in UTC; None:
+                they were read for this one.
         """
         return {
             "schema": SCHEMA,
@@ -107,6 +124,7 @@ class DocumentTotals:
             "truncated": self.is_truncated,
             # Left out where there is none, as those of pages are.
             **({"warnings": list(warnings)} if warnings else {}),
+            **({"cached": True, "read_at": read_at} if read_at else {}),
             "usage": self.usage(),
         }
 

@@ -76,6 +76,35 @@ def test_a_document_is_truncated_when_one_of_its_pages_is() -> None:
     assert document(OK)["truncated"] is False
 
 
+@pytest.mark.parametrize(
+    ("pages", "is_whole"),
+    [
+        ([OK, SKIPPED], True),
+        ([OK, CUT], False),
+        ([OK, FAILED], False),
+        ([], False),
+        ([OK, {**OK, "warnings": ["reduced_resolution"]}], False),
+        ([OK, {**OK, "dpi": 199.5}], False),
+        ([{**OK, "dpi": 240}], True),
+    ],
+)
+def test_a_document_is_whole_when_nothing_is_missing_from_it(
+    pages: list[dict[str, Any]], *, is_whole: bool
+) -> None:
+    totals = DocumentTotals()
+    for page in pages:
+        totals.add(page)
+
+    assert totals.is_whole(dpi=200) is is_whole
+
+
+def test_an_image_of_its_own_resolution_is_whole() -> None:
+    totals = DocumentTotals()
+    totals.add({**OK, "dpi": 72})
+
+    assert totals.is_whole(dpi=0)
+
+
 def test_the_full_text_has_a_part_for_every_page() -> None:
     assert full_text([OK, FAILED, SKIPPED, CUT]) == "one\ntwo\n\nthree\f\f\ffour"
 
@@ -118,6 +147,20 @@ def test_a_result_with_warnings_is_valid_and_says_them() -> None:
     validate(result)
     assert result["warnings"] == ["languages_without_effect", "pages_beyond_end"]
     assert (result["options"]["pages"], result["options"]["languages"]) == ("1-9", ["de", "en"])
+
+
+def test_a_result_that_was_served_says_when_it_was_read() -> None:
+    totals = DocumentTotals()
+    totals.add(OK)
+    options = OcrOptions().model_dump(mode="json")
+    read_at = "2026-01-01T00:00:00+00:00"
+
+    header = totals.header(
+        document_id="x", source=SOURCE, model_version="m@1", options=options, read_at=read_at
+    )
+
+    validate({**header, "full_text": "", "pages": [OK]})
+    assert (header["cached"], header["read_at"]) == (True, read_at)
 
 
 def test_the_schema_has_every_warning() -> None:
