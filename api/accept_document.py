@@ -106,6 +106,7 @@ def accept_document(
         dispatch_after_s=dispatch_after_s,
         is_uploaded=True,
         discard=lambda: _delete(store, source.key),
+        password=submission.fields.stated_password,
     )
 
 
@@ -118,6 +119,7 @@ def add_row(
     dispatch_after_s: float,
     is_uploaded: bool,
     discard: Callable[[], None],
+    password: str | None = None,
 ) -> Acceptance:
     """Insert a document, and say that it waits if it is its turn.
 
@@ -129,6 +131,7 @@ def add_row(
         dispatch_after_s: after which the sweep sends what was sent here.
         is_uploaded: whether its upload was begun in the ledger.
         discard: removes its bytes; called where it is certain that the row does not stand.
+        password: of an encrypted file.
 
     Raises:
         ApiError: the Idempotency-Key was used for another request, the batch is closed, the quota
@@ -144,6 +147,7 @@ def add_row(
                 document,
                 dispatch_after_s=dispatch_after_s if is_sent else 0,
                 is_uploaded=is_uploaded,
+                password=password,
             )
         except DuplicateRowError:
             discard()

@@ -97,6 +97,7 @@ def accept_source(
         dispatch_after_s=dispatch_after_s,
         is_uploaded=False,
         discard=lambda: None,
+        password=submission.fields.stated_password,
     )
 
 

@@ -20,6 +20,7 @@ from db import (
     batches,
     cancelling,
     deleting,
+    document_sources,
     documents,
     events,
     exports,
@@ -133,9 +134,16 @@ class TenantLedger:
             uploads.begin(session, document_id, expires_s=expires_s)
 
     def add_document(
-        self, document: Document, *, dispatch_after_s: float, is_uploaded: bool = True
+        self,
+        document: Document,
+        *,
+        dispatch_after_s: float,
+        is_uploaded: bool = True,
+        password: str | None = None,
     ) -> None:
         """Insert a queued document whose upload, if it has one, was begun; count it to its key.
+
+        Its password, if it has one, is kept until it leaves the split.
 
         Raises:
             ValueError: it is another tenant's.
@@ -155,6 +163,8 @@ class TenantLedger:
             if is_uploaded and not uploads.end(session, document.id):
                 raise UploadExpiredError
             documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+            if password is not None:
+                document_sources.keep_password(session, document.id, password)
             use_before = admission.charge(session, document)
             if use_before.is_used_up:
                 raise QuotaUsedUpError(use_before)

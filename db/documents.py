@@ -261,21 +261,13 @@ def put_back(session: Session, claim: DocumentClaim, *, delay_s: float, is_excus
     _set_once(session, statement, claim.document_id)
 
 
-def record_source(session: Session, claim: DocumentClaim, *, media_type: str, sha256: str) -> None:
-    """Write down what the bytes are, once they lie where those of an upload do.
+def write_held(session: Session, claim: DocumentClaim, values: Mapping[str, Any]) -> None:
+    """Write columns of a document that is being split or assembled.
 
     Raises:
         StaleStateError: the claim is no longer ours.
     """
-    statement = _held_by(claim).values(media_type=media_type, sha256=sha256)
-    _set_once(session, statement, claim.document_id)
-
-
-def has_source(session: Session, claim: DocumentClaim) -> bool:
-    """Say whether ``record_source`` stands, after whatever is being committed of the document."""
-    lock(session, claim.document_id)
-    sha256 = session.scalar(select(Document.sha256).where(Document.id == claim.document_id))
-    return bool(sha256)
+    _set_once(session, _held_by(claim).values(**values), claim.document_id)
 
 
 def start_recognizing(

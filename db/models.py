@@ -209,6 +209,9 @@ class Document(Model):
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
 
+    # The bytes without their encryption, where they came with a password.
+    unlocked_key: Mapped[str | None] = mapped_column(default=None)
+    unlocked_sha256: Mapped[str | None] = mapped_column(default=None)
     # Over bytes, options and models of a reading that can serve others; NULL: it cannot.
     content_key: Mapped[str | None] = mapped_column(default=None)
     # The document whose pages this one was served, which may be gone, and when they were read.
@@ -418,6 +421,17 @@ class Export(Model):
     error_code: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class SourcePassword(Model):
+    """The password of a file until its document leaves the split; see ``db.document_sources``."""
+
+    __tablename__ = "source_passwords"
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    password: Mapped[str] = mapped_column(repr=False)
 
 
 class ReadingModel(Model):

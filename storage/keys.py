@@ -15,6 +15,11 @@ def source_key(document_id: UUID) -> str:
     return f"{document_prefix(document_id)}source"
 
 
+def unlocked_source_key(document_id: UUID, attempt: int) -> str:
+    """Return the key of the bytes without their encryption, made by one attempt at the split."""
+    return f"{document_prefix(document_id)}unlocked/{attempt}"
+
+
 def chunk_pages_key(document_id: UUID, chunk_id: UUID, attempt: int) -> str:
     """Return the key of the page results of one attempt: a late attempt writes beside, not over.
 

@@ -237,6 +237,9 @@ def _content_key(
     dpi = options.dpi if document.media_type == MediaType.PDF else 0
     if model_version is None or not totals.is_whole(dpi=dpi):
         return None
+    if document.unlocked_key is not None:
+        # Who sends it without its password, or with a wrong one, must not get it.
+        return None
     return content_key(Content(document.tenant, document.sha256, options), model_version)
 
 

@@ -189,7 +189,8 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "encrypted",
             is_retried=False,
             http_status=422,
-            sentence="The file is protected by a password. Remove the password and send it again.",
+            sentence="The file is protected by a password that was not sent, or is another one. "
+            "Send it again with its password, or without protection.",
         ),
         ErrorCode(
             "damaged",

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from PIL import Image
 
-from db import chunks, documents, pages
+from db import chunks, document_sources, documents, pages
 from db.engine import Database
 from db.models import Document, Page
 from storage import keys
@@ -51,6 +51,7 @@ class Pipeline:
         mode: Mode = "ocr",
         text_order: TextOrder = "reading",
         tenant: str = TENANT,
+        password: str | None = None,
         **options: Any,
     ) -> UUID:
         """Do what the API does with an upload, short of sending a message."""
@@ -64,6 +65,8 @@ class Pipeline:
         self.store.put(keys.source_key(document.id), body, media_type=media_type)
         with self.database.transaction() as session:
             documents.insert(session, document, dispatch_after_s=NOT_DUE_S)
+            if password is not None:
+                document_sources.keep_password(session, document.id, password)
         return document.id
 
     def split(self, document_id: UUID) -> int:
