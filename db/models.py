@@ -144,6 +144,7 @@ class Document(Model):
             "ix_documents_content_key",
             "tenant",
             "content_key",
+            "id",
             postgresql_where=text("content_key IS NOT NULL"),
         ),
         Index(

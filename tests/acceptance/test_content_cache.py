@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from cli.samples import Sample
-from tests.support.fleet import Fleet
+from tests.support.fleet import Fleet, wait_for
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/pagefleet-1.schema.json").read_text())
 TIMEOUT_S = 240
@@ -39,7 +39,11 @@ def test_a_file_that_is_sent_again_is_served_by_a_fleet_without_recognizers(
     }
     with idle_fleet.client as client:
         assert client.delete(f"/v1/documents/{first}").status_code == 204
-        capacity = client.get("/v1/capacity").json()["cache"]
+        # What was counted last is told for a while.
+        wait_for(
+            "the document that was served to be counted",
+            lambda: client.get("/v1/capacity").json()["cache"]["documents_cached"] == 1,
+            timeout_s=TIMEOUT_S,
+        )
         page = client.get(f"/v1/documents/{second}/pages/1").json()
-    assert capacity["documents_cached"] == 1
     assert page["result"]["lines"]

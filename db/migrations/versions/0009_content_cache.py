@@ -17,7 +17,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_documents_content_key",
         "documents",
-        ["tenant", "content_key"],
+        ["tenant", "content_key", "id"],  # in the order in which the oldest is looked for
         postgresql_where=sa.text("content_key IS NOT NULL"),
     )
     op.create_index(
