@@ -104,10 +104,12 @@ def accept_source(
 def require_allowed(address: SourceAddress, allowed: AllowedSources, *, tenant: str) -> None:
     """Refuse an object that lies outside of what a tenant may read.
 
+    A key with the steps of a path is refused as well: some stores walk them, out of the prefix.
+
     Raises:
         ApiError: it does.
     """
-    if not any(
+    if not {".", ".."}.isdisjoint(address.key.split("/")) or not any(
         place.holds(address.bucket, address.key)
         and (place.tenants is None or tenant in place.tenants)
         for place in allowed
@@ -164,6 +166,8 @@ def document_of(
         batch_id=fields.batch_id,
         priority=fields.lane,
         idempotency_key=idempotency_key,
+        external_id=fields.external_id,
+        user_metadata=fields.metadata,
     )
 
 

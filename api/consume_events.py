@@ -20,6 +20,7 @@ from storage.errors import StorageError, StorageUnavailableError
 from storage.sqs import QueuedMessage
 
 PAUSE_S = 5.0
+MOST_AT_ONCE = 10  # of a queue, in one request
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 class EventQueue(Protocol):
     """Where messages wait; see ``storage.sqs``."""
 
-    def receive(self) -> Sequence[QueuedMessage]:
+    def receive(self, *, at_most: int) -> Sequence[QueuedMessage]:
         """Return some messages, or none after a wait."""
 
     def delete(self, messages: Sequence[QueuedMessage]) -> None:
@@ -64,9 +65,13 @@ def consume_until(
         after_round: is called after each round.
         pause_s: after a round in which nothing could be done.
     """
+    at_most = MOST_AT_ONCE
     while not stop.is_set():
         try:
-            _consume_once(stop, queue, take_in, require_ready, handling_limit_s)
+            require_ready()
+            in_time = _consume_once(stop, queue, take_in, handling_limit_s, at_most=at_most)
+            # What comes back unread is counted against it, so no more is asked for than is done.
+            at_most = min(at_most + 1, MOST_AT_ONCE) if in_time is None else max(in_time, 1)
         except ApiError as error:
             log.info("events left in the queue", reason=error.code)
             stop.wait(pause_s)
@@ -83,11 +88,18 @@ def _consume_once(
     stop: threading.Event,
     queue: EventQueue,
     take_in: TakeIn,
-    require_ready: Callable[[], None],
     handling_limit_s: float,
-) -> None:
-    require_ready()
-    left = list(queue.receive())
+    *,
+    at_most: int,
+) -> int | None:
+    """Receive and handle some messages; return how many the time was enough for, None: for all.
+
+    Raises:
+        NotNowError: no message can be handled at the moment; those that are left were given back.
+        StorageError: the queue refuses.
+    """
+    received = list(queue.receive(at_most=at_most))
+    left = list(received)
     done: list[QueuedMessage] = []
     deadline = time.monotonic() + handling_limit_s
     is_hopeless = False
@@ -102,6 +114,7 @@ def _consume_once(
     finally:
         queue.delete(done)
         queue.give_back(left, delay_s=int(PAUSE_S) if is_hopeless else 0)
+    return len(received) - len(left) if left else None
 
 
 def _is_done(message: QueuedMessage, take_in: TakeIn) -> bool:

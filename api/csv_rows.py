@@ -4,13 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-# What a spreadsheet takes for the beginning of a formula, or skips before one.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-
-
-def harmless(cell: str) -> str:
-    """Return a text as a cell: an apostrophe comes before what would be a formula."""
-    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA_STARTS) else cell
+from workers.ocr.exports.escaping import harmless_cell
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:
@@ -18,5 +12,5 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     written = io.StringIO()
     writer = csv.writer(written)
     for row in rows:
-        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row])
+        writer.writerow([harmless_cell(cell) if isinstance(cell, str) else cell for cell in row])
     return written.getvalue()

@@ -245,7 +245,7 @@ def read_document(document_id: UUID, ledger: Ledger, if_none_match: IfNoneMatch 
     entry = ledger.document(document_id)
     view = document_view(entry)
     etag = etags.etag_of(view.model_dump_json())
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    headers = etags.headers_of(etag)
     if not is_final(entry.document):
         headers["Retry-After"] = str(RETRY_AFTER_S)
     if etags.matches(if_none_match, etag):

@@ -122,7 +122,18 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "This form of the result could not be made; export_error says why. Asked for again after "
         "an hour it is tried again.",
     ),
-    "no_image": ErrorKind(409, "No image", "The page cannot be drawn; its error says why."),
+    "too_many_exports": ErrorKind(
+        409,
+        "Too many exports",
+        "The result has as many exports, of formats and choices of pages, as it may have; ask for "
+        "larger ranges, or for all pages.",
+    ),
+    "no_image": ErrorKind(
+        409,
+        "No image",
+        "The page cannot be drawn; its error says why. Asked for again after ten minutes it is "
+        "tried again.",
+    ),
     "already_final": ErrorKind(
         409, "Already final", "The document has ended already, so there is nothing to cancel."
     ),
@@ -165,6 +176,20 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
         "Too many uploads",
         "As many uploads are running as fit, or as one tenant may have; try again in a moment.",
         5,
+    ),
+    "too_many_open_exports": ErrorKind(
+        429,
+        "Too many open exports",
+        "As many exports of this tenant wait as may; fetch some that were asked for before asking "
+        "for more.",
+        10,
+    ),
+    "too_many_images": ErrorKind(
+        503,
+        "Too many images",
+        "As many page images are being drawn as fit, or as one tenant may have; ask again in a "
+        "moment.",
+        2,
     ),
     "too_many_streams": ErrorKind(
         429,

@@ -13,6 +13,11 @@ def etag_of(*parts: str | bytes) -> str:
     return f'"{digest.hexdigest()[:32]}"'
 
 
+def headers_of(etag: str) -> dict[str, str]:
+    """Return the headers of an answer that only its reader may keep, and has to ask about first."""
+    return {"ETag": etag, "Cache-Control": "private, no-cache"}
+
+
 def matches(if_none_match: str | None, etag: str) -> bool:
     """Say whether an ``If-None-Match`` header names the tag.
 

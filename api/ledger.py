@@ -199,7 +199,7 @@ class TenantLedger:
         name: str,
         pages: str,
         dispatch_after_s: float,
-    ) -> Requested:
+    ) -> Requested | exports.Refusal:
         """Ask for another form of a result; see ``db.exports.request``."""
         with self._transaction() as session:
             document = documents.get(session, document_id, tenant=self.tenant)

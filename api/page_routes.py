@@ -1,8 +1,8 @@
 """One page of a document: what was read on it, and its image."""
 
 import gzip
+import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -80,7 +80,7 @@ async def read_page(
     page = await anyio.to_thread.run_sync(ledger.page, document_id, page_index(page_number))
     view = page_view(page)
     etag = etags.etag_of(view.model_dump_json(), page.result_key or "")
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    headers = etags.headers_of(etag)
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     result = await services.in_storage_thread(_result_of, services.store, page)
@@ -108,7 +108,7 @@ async def read_page(
             "not_ready",
             "no_image",
             "invalid_request",
-            "system_full",
+            "too_many_images",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -128,13 +128,13 @@ async def read_page_image(
         raise ApiError("not_ready")
     key = keys.page_image_key(document_id, page.generation, index)
     etag = etags.etag_of(key)
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    headers = etags.headers_of(etag)
     if etags.matches(if_none_match, etag):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     opened = await services.in_storage_thread(_open_if_there, services.store, key)
     if opened is None:
         await services.in_storage_thread(_require_drawable, services.store, page)
-        await anyio.to_thread.run_sync(_draw, services, document_id, index)
+        await anyio.to_thread.run_sync(_draw, services, ledger.tenant, document_id, index)
         return JSONResponse(
             DrawingView().model_dump(),
             status_code=_ACCEPTED,
@@ -161,26 +161,30 @@ def _open_if_there(store: ObjectStore, key: str) -> tuple[int, Iterator[bytes]] 
 
 
 def _require_drawable(store: ObjectStore, page: Page) -> None:
-    """Ask whether a page was found to be one that cannot be drawn.
+    """Ask whether a page was found, not long ago, to be one that cannot be drawn.
 
     Raises:
         ApiError: it was; the answer says why.
     """
     key = keys.page_image_error_key(page.document_id, page.generation, page.page_index)
     try:
-        code = store.get(key).decode()
+        code, _, counts_until_s = store.get(key).decode().partition(" ")
     except ObjectNotFoundError:
+        return
+    if time.time() >= float(counts_until_s or 0):
         return
     raise ApiError("no_image", extra={"page_error": {"code": code, "message": sentence(code)}})
 
 
-def _draw(services: Services, document_id: UUID, index: int) -> None:
+def _draw(services: Services, tenant: str, document_id: UUID, index: int) -> None:
     """Ask a worker for an image.
 
     Raises:
-        ApiError: the queue is full, or the broker away.
+        ApiError: there is no room for it, or none for this tenant, or the broker is away.
     """
-    with suppress(DispatchError):
-        if services.send_drawing(document_id, index):
-            return
-    raise ApiError("system_full")
+    try:
+        has_room = services.send_drawing(document_id, index, tenant=tenant)
+    except DispatchError as error:
+        raise ApiError("busy") from error
+    if not has_room:
+        raise ApiError("too_many_images")

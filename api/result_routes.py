@@ -19,7 +19,7 @@ from api.object_streams import PART_BYTES, open_object, parts_of
 from api.problems import declared
 from api.services import Services
 from api.views import is_final
-from db.exports import Requested
+from db.exports import Refusal, Requested
 from db.models import Document
 from db.states import DocumentState, ExportState, Priority
 from storage import keys
@@ -32,6 +32,11 @@ from workers.ocr.exports.text_formats import TEXT_WRITERS
 _NOT_MODIFIED = 304
 _ACCEPTED = 202
 _EXPORT_RETRY_AFTER_S = 2
+_MOST_SENT_AT_ONCE = 16
+_REFUSALS = {
+    Refusal.TENANT_FULL: "too_many_open_exports",
+    Refusal.RESULT_FULL: "too_many_exports",
+}
 
 router = APIRouter(tags=["results"])
 
@@ -45,8 +50,11 @@ _RESULT_CONTENT = {
         if name != "json"
     },
 }
+_STORED: frozenset[ExportFormat] = frozenset({"json", "text"})
 # Made of the result while it is sent; the others are made once, by a worker.
 _MADE_AT_ONCE: frozenset[ExportFormat] = frozenset({"json", "text", "markdown"})
+# The way to a page leads through all before it, and holds one of a few threads for storage.
+_MOST_READ_AT_ONCE_BYTES = 32 * 2**20
 
 
 class ExportView(BaseModel):
@@ -74,6 +82,8 @@ class ExportView(BaseModel):
             "no_result",
             "cancelled",
             "export_failed",
+            "too_many_exports",
+            "too_many_open_exports",
             "invalid_request",
             "storage_unavailable",
             "database_unavailable",
@@ -99,19 +109,21 @@ async def read_result(
 ) -> Response:
     """Return the newest result of a document, in one of its forms.
 
-    `json`, `text` and `markdown` are sent at once. The others are made by a worker when they are
-    first asked for, and answered with 202 until then.
+    `json` and `text` of all pages are sent as they are stored, and made at once of some pages, as
+    `markdown` is, where the result is not large. All else is made by a worker when it is first
+    asked for, and answered with 202 until then.
     """
     entry = await anyio.to_thread.run_sync(ledger.document, document_id)
     wanted = _wanted_pages(pages, entry.document.page_count)
     asked = _Asked(entry.document, _require_result(entry.document), format_, wanted)
-    if format_ not in _MADE_AT_ONCE:
+    is_stored = wanted is None and format_ in _STORED
+    if not is_stored and not _is_made_at_once(asked):
         return await _exported(asked, ledger, services, if_none_match)
     # Results are written once under a key of their own, so the key tells the version.
     etag = etags.etag_of(asked.result_key, format_, *([pages_name(wanted)] if wanted else []))
     if etags.matches(if_none_match, etag):
-        return Response(status_code=_NOT_MODIFIED, headers=_headers(etag))
-    if wanted is None and format_ != "markdown":
+        return Response(status_code=_NOT_MODIFIED, headers=etags.headers_of(etag))
+    if is_stored:
         is_text = format_ == "text"
         key = keys.text_key_of(asked.result_key) if is_text else asked.result_key
         return await _stored(asked, key, etag, services)
@@ -127,6 +139,11 @@ class _Asked:
     result_key: str
     name: ExportFormat
     wanted: range | None
+
+
+def _is_made_at_once(asked: _Asked) -> bool:
+    size_bytes = asked.document.result_size_bytes or 0
+    return asked.name in _MADE_AT_ONCE and size_bytes <= _MOST_READ_AT_ONCE_BYTES
 
 
 def _wanted_pages(given: str | None, page_count: int | None) -> range | None:
@@ -147,14 +164,14 @@ async def _exported(
     """Answer with what a worker has stored, or have it made.
 
     Raises:
-        ApiError: it could not be made.
+        ApiError: it could not be made, or there is no room for it.
     """
     requested = await anyio.to_thread.run_sync(_request, asked, ledger, services)
     export = requested.export
     if export.result_key is not None:
         etag = etags.etag_of(export.result_key)
         if etags.matches(if_none_match, etag):
-            return Response(status_code=_NOT_MODIFIED, headers=_headers(etag))
+            return Response(status_code=_NOT_MODIFIED, headers=etags.headers_of(etag))
         return await _stored(asked, export.result_key, etag, services)
     if export.state == ExportState.FAILED:
         code = export.error_code or "internal"
@@ -168,7 +185,11 @@ async def _exported(
 
 
 def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Requested:
-    """Insert the row where there is none, and tell a worker of it after the commit."""
+    """Insert the row where there is none, and tell a worker of it after the commit.
+
+    Raises:
+        ApiError: the tenant, or the result, has as many exports as it may.
+    """
     document = asked.document
     requested = ledger.export(
         document.id,
@@ -177,15 +198,17 @@ def _request(asked: _Asked, ledger: TenantLedger, services: Services) -> Request
         pages=pages_name(asked.wanted),
         dispatch_after_s=services.settings.dispatch_grace_s,
     )
-    if requested.is_new and not services.send_export(
-        requested.export.id, document.id, Priority(document.priority)
+    if isinstance(requested, Refusal):
+        raise ApiError(_REFUSALS[requested])
+    # Those of a tenant who wants many are sent by the sweep, which minds whose turn it is.
+    if requested.is_new and not (
+        requested.open_before < _MOST_SENT_AT_ONCE
+        and services.send_export(
+            requested.export.id, document.id, priority=Priority(document.priority)
+        )
     ):
         ledger.leave_export_to_sweep(requested.export.id)
     return requested
-
-
-def _headers(etag: str) -> dict[str, str]:
-    return {"ETag": etag, "Cache-Control": "private, no-cache"}
 
 
 async def _stored(asked: _Asked, key: str, etag: str, services: Services) -> Response:
@@ -202,7 +225,7 @@ def _streamed(
     name = pages_name(asked.wanted)
     extension = f".pages-{name}{facts.extension}" if name else facts.extension
     disposition = content_disposition(asked.document.filename, extension=extension)
-    headers = {**_headers(etag), "Content-Disposition": disposition}
+    headers = {**etags.headers_of(etag), "Content-Disposition": disposition}
     return StreamingResponse(
         parts_of(parts, services), headers=headers, media_type=facts.media_type
     )

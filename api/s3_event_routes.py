@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
@@ -18,6 +19,9 @@ from api.problems import declared
 from api.s3_events.event import ObjectEvent, UnreadableEventError
 from api.s3_events.parse import parse
 from api.take_in_object import Outcome, TakeIn
+from storage.errors import SourceRefusedError
+
+log = structlog.get_logger(__name__)
 
 router = APIRouter(tags=["events"])
 
@@ -33,6 +37,7 @@ class EventsView(BaseModel):
 
     accepted: int = Field(description="New documents.")
     known: int = Field(description="Objects that are documents already.")
+    refused: int = Field(description="Objects that the store does not hand out.")
     ignored: int = Field(description="Objects that are gone, outdated, or not watched.")
 
 
@@ -89,7 +94,8 @@ async def receive_events(request: Request, services: ServicesOfProcess) -> Event
     """Make documents of new objects in watched places.
 
     `200` comes when all that the message tells of is done with: its documents stand, or there is
-    nothing to be made of it. After any other answer the sender has to send it again.
+    nothing to be made of it. An object that the store refuses is logged and counted, and left to
+    `reconcile --prefix`. After any other answer the sender has to send it again.
     """
     events = _events_in(await request.body())
     intake = EventIntake(
@@ -99,8 +105,11 @@ async def receive_events(request: Request, services: ServicesOfProcess) -> Event
         admission=services.admission,
     )
     outcomes = await services.in_accepting_thread(_take_in_all, events, intake.take_in)
-    accepted, known = outcomes[Outcome.ACCEPTED], outcomes[Outcome.KNOWN]
-    return EventsView(accepted=accepted, known=known, ignored=outcomes.total() - accepted - known)
+    counted = [outcomes[each] for each in (Outcome.ACCEPTED, Outcome.KNOWN, Outcome.REFUSED)]
+    accepted, known, refused = counted
+    return EventsView(
+        accepted=accepted, known=known, refused=refused, ignored=outcomes.total() - sum(counted)
+    )
 
 
 def _events_in(body: bytes) -> Sequence[ObjectEvent]:
@@ -116,7 +125,19 @@ def _events_in(body: bytes) -> Sequence[ObjectEvent]:
 
 
 def _take_in_all(events: Sequence[ObjectEvent], take_in: TakeIn) -> Counter[Outcome]:
-    return Counter(take_in(event) for event in events)
+    return Counter(_take_in(event, take_in) for event in events)
+
+
+def _take_in(event: ObjectEvent, take_in: TakeIn) -> Outcome:
+    """Take one event in; an object that the store refuses must not hold up those behind it.
+
+    A sender that keeps the order would send it for ever, and nothing after it.
+    """
+    try:
+        return take_in(event)
+    except SourceRefusedError as error:
+        log.error("object refused", bucket=event.bucket, reason=str(error))  # noqa: TRY400 - the answer says it all
+        return Outcome.REFUSED
 
 
 def _sent_secret(authorization: str) -> str:

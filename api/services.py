@@ -50,9 +50,8 @@ class Doors:
     send_split: SendSplit
     place_for_split: PlaceForSplit
     send_drawing: SendDrawing
+    send_export: SendExport
     probes: Mapping[str, Probe]
-    send_export: SendExport = lambda *_: False
-    """By default nobody is told, and the sweep finds the row."""
 
 
 OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
@@ -75,9 +74,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
         partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
-        lambda export_id, document_id, priority: dispatch.send_export_if_place(
-            export_id, document_id, priority=priority, limit=settings.dispatch_queue_limit
-        ),
+        partial(dispatch.send_export_if_place, limit=settings.dispatch_queue_limit),
     )
     try:
         yield Doors(
@@ -86,12 +83,12 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
             send_split=messages.send_split,
             place_for_split=messages.place_for_split,
             send_drawing=messages.send_drawing,
+            send_export=messages.send_export,
             probes={
                 "database": database.check,
                 "broker": dispatch.check,
                 "storage": store.check,
             },
-            send_export=messages.send_export,
         )
     finally:
         store.close()

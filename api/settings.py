@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 import workers.settings
 from api.place_settings import AllowedSources
 from api.s3_event_settings import S3EventSettings
+from storage import keys
 from workers.settings import WebhookTargetSettings, read_settings
 
 # Names that other programs of the project read.
@@ -116,6 +117,17 @@ class ApiSettings(S3EventSettings, WebhookTargetSettings):
                 "PAGEFLEET_API_MAX_UPLOAD_BYTES must be at most PAGEFLEET_MAX_FILE_BYTES, else "
                 "a file is taken that no worker opens"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_sources(self) -> Self:
+        for place in self.api_sources:
+            if place.overlaps(self.s3_bucket, keys.ROOT):
+                raise ValueError(
+                    f"PAGEFLEET_API_SOURCES: {place.bucket}/{place.prefix} overlaps with "
+                    f"{keys.ROOT} of Pagefleet's own bucket, where the documents of all tenants "
+                    "lie; allow a prefix beside it, or another bucket"
+                )
         return self
 
 

@@ -16,11 +16,11 @@ from db.ids import new_id
 from storage.source_object import SourceAddress
 
 MAX_BODY_BYTES = 128 * 2**10
-_MAX_KEY_BYTES = 1_024
+_MAX_CHARACTERS = 1_024  # S3 takes as many bytes, so a key has no more characters
 
 # No NUL: neither XML nor Postgres has one, so no such object can be asked for or noted.
 _Name = Annotated[
-    str, StringConstraints(min_length=1, max_length=_MAX_KEY_BYTES, pattern=r"^[^\x00]+$")
+    str, StringConstraints(min_length=1, max_length=_MAX_CHARACTERS, pattern=r"^[^\x00]+$")
 ]
 
 

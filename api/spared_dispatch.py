@@ -21,14 +21,16 @@ class SendSplit(Protocol):
     def __call__(self, document_id: UUID, *, priority: Priority) -> None: ...
 
 
-SendExport = Callable[[UUID, UUID, Priority], bool]
-"""Says that an export of a document waits to be made; False: there is no room to say it."""
+class SendExport(Protocol):
+    """Says that an export waits; False when there is no room, ``DispatchError`` likewise."""
+
+    def __call__(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool: ...
 
 
 class SendDrawing(Protocol):
     """Asks for the image of a page; False when there is no room, ``DispatchError`` likewise."""
 
-    def __call__(self, document_id: UUID, page_index: int) -> bool: ...
+    def __call__(self, document_id: UUID, page_index: int, *, tenant: str) -> bool: ...
 
 
 PlaceForSplit = Callable[[], AbstractContextManager[bool]]
@@ -54,7 +56,7 @@ class SparedDispatch:
         send_split: SendSplit,
         place_for_split: PlaceForSplit,
         send_drawing: SendDrawing,
-        send_export: SendExport = lambda *_: False,
+        send_export: SendExport,
         *,
         rest_s: float = REST_S,
         clock: Callable[[], float] = time.monotonic,
@@ -77,14 +79,14 @@ class SparedDispatch:
         with self._spared():
             self._send_split(document_id, priority=priority)
 
-    def send_drawing(self, document_id: UUID, page_index: int) -> bool:
-        """Ask for the image of a page; False: there is no room.
+    def send_drawing(self, document_id: UUID, page_index: int, *, tenant: str) -> bool:
+        """Ask for the image of a page; False: there is no room, or none for this tenant.
 
         Raises:
             DispatchError: as ``send_split``.
         """
         with self._spared():
-            return self._send_drawing(document_id, page_index)
+            return self._send_drawing(document_id, page_index, tenant=tenant)
 
     @contextmanager
     def place_for_split(self) -> Iterator[bool]:
@@ -98,10 +100,10 @@ class SparedDispatch:
                     self._rest()
             yield has_place
 
-    def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:
+    def send_export(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool:
         """Say that an export waits, if a broker hears it and has room; return whether it was."""
         with suppress(DispatchError), self._spared():
-            return self._send_export(export_id, document_id, priority)
+            return self._send_export(export_id, document_id, priority=priority)
         return False
 
     @contextmanager

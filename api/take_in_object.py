@@ -39,6 +39,7 @@ class Outcome(StrEnum):
     UNWATCHED = "unwatched"  # it lies in no watched place
     GONE = "gone"  # there is no such object now
     UNUSABLE = "unusable"  # a folder, or a key that cannot be written down
+    REFUSED = "refused"  # the store does not hand it out; for who has no place to set it aside
 
 
 TakeIn = Callable[[ObjectEvent], Outcome]

@@ -16,7 +16,7 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
-from pydantic_core import from_json
+from pydantic_core import PydanticCustomError, from_json
 
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH, safe_filename
@@ -79,6 +79,20 @@ class UploadFields(BaseModel):
     def _is_printable(cls, given: str | None) -> str | None:
         if given is not None and not given.isprintable():
             raise ValueError("must not have control characters")
+        return given
+
+    @field_validator("metadata")
+    @classmethod
+    def _can_be_kept(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
+            text = json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        except ValueError as error:
+            raise PydanticCustomError("metadata_json", "is not JSON") from error
+        if len(text.encode()) > MAX_METADATA_BYTES:
+            raise PydanticCustomError(
+                "metadata_size", f"has more than {MAX_METADATA_BYTES:,} bytes as JSON"
+            )
         return given
 
     @property
@@ -263,13 +277,8 @@ def parse_fields(sent: Mapping[str, str]) -> UploadFields:
 def _from_json(name: str, text: str) -> object:
     try:
         value: object = from_json(text)
-        if name == "metadata":
-            # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
-            json.dumps(value, allow_nan=False)
     except ValueError as error:
         raise InvalidFieldsError(FieldProblem(name, "is not JSON")) from error
-    if name == "metadata" and len(text.encode()) > MAX_METADATA_BYTES:
-        raise InvalidFieldsError(FieldProblem(name, f"has more than {MAX_METADATA_BYTES:,} bytes"))
     return value
 
 

@@ -22,8 +22,8 @@ from api.webhook_views import (
     webhook_view,
     webhook_with_secret,
 )
+from db.errors import TooManyWebhooksError
 from db.states import DeliveryState
-from db.webhooks import TooManyWebhooksError
 from workers.webhook_target import WebhookTargetError, parse_url
 
 MAX_DELIVERIES = 100

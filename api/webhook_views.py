@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
 from db.webhooks import EVENT_TYPES
+from workers.webhook_target import MOST_CHARACTERS
 
 WebhookEvent = Literal[
     "document.cancelled", "document.failed", "document.partly_succeeded", "document.succeeded"
@@ -22,7 +23,7 @@ class NewWebhook(BaseModel):
 
     url: str = Field(
         min_length=1,
-        max_length=2_000,
+        max_length=MOST_CHARACTERS,
         description="Where to: `https`, a public host; without user, password and fragment.",
     )
     event_types: list[WebhookEvent] = Field(

@@ -13,7 +13,7 @@ import numpy as np
 from redis import Redis
 
 from bench.errors import BenchError
-from bench.machine import describe_machine
+from bench.machine import describe_machine, yardstick_ms
 from bench.process_usage import usage_of_tree
 from db import usage
 from db.engine import Database
@@ -43,6 +43,7 @@ class FleetWatch:
         """Return finished documents, messages by queue, the broker's memory, rows written.
 
         ``cpu_s`` is what this process and all below it used: the fleet and its servers.
+        ``yardstick_ms`` is how slow the machine is at the moment.
         """
         with self._database.transaction() as session:
             finished = usage.count_finished(session)
@@ -50,6 +51,7 @@ class FleetWatch:
         return {
             "finished": finished,
             "cpu_s": usage_of_tree(os.getpid()).cpu_s,
+            "yardstick_ms": round(yardstick_ms(), 2),
             "redis_bytes": self._redis.info("memory")["used_memory"],
             "messages": {queue: self._messages(queue) for queue in QUEUES},
             "unacked": self._redis.hlen(f"{_KEY_PREFIX}unacked"),
@@ -104,10 +106,13 @@ def scale_record(
 
     Rates are from the times in the rows and begin with the first finished document, so that
     starting processes is not counted; ``last_to_first`` compares the last tenth of the documents
-    with the first. Processor time is counted from sample to sample, so short backlogs give coarse
-    figures.
+    with the first, and ``last_to_first_at_equal_speed`` multiplies it by how much slower a fixed
+    piece of work had become meanwhile. Processor time is counted from sample to sample, so short
+    backlogs give coarse figures.
     """
     rates = _rates_of_tenths(finish_times_s)
+    yardsticks = _yardstick_ms_of_tenths(samples)
+    last_to_first = rates[-1] / rates[0]
     first, last = samples[0]["database"], samples[-1]["database"]
     count = len(finish_times_s)
     seconds = finish_times_s[-1] - finish_times_s[0]
@@ -120,7 +125,9 @@ def scale_record(
         "documents": count,
         "documents_per_s": round(count / seconds, 2),
         "documents_per_s_by_tenth": [round(rate, 2) for rate in rates],
-        "last_to_first": round(rates[-1] / rates[0], 3),
+        "last_to_first": round(last_to_first, 3),
+        "last_to_first_at_equal_speed": round(last_to_first * yardsticks[-1] / yardsticks[0], 3),
+        "yardstick_ms_by_tenth": [round(each, 1) for each in yardsticks],
         "cpu_ms_per_document_by_tenth": [round(each, 1) for each in _cpu_ms_of_tenths(samples)],
         "redis_peak_bytes": max(sample["redis_bytes"] for sample in samples),
         "messages_peak": {
@@ -165,6 +172,20 @@ def _cpu_ms_of_tenths(samples: Sequence[dict[str, Any]]) -> list[float]:
     cpu_s = np.interp(bounds, finished, list(cpu_s_at.values()))
     documents = max(float(bounds[1] - bounds[0]), 1.0)
     return [float(1e3 * each / documents) for each in np.diff(cpu_s)]
+
+
+def _yardstick_ms_of_tenths(samples: Sequence[dict[str, Any]]) -> list[float]:
+    """Return the mean over each tenth of the documents, or what lies around a tenth without any."""
+    finished = [sample["finished"] for sample in samples]
+    taken_ms = [sample["yardstick_ms"] for sample in samples]
+    bounds = np.linspace(finished[0], finished[-1], _TENTHS + 1)
+    means = []
+    for start, stop in pairwise(bounds):
+        inside = [
+            taken for count, taken in zip(finished, taken_ms, strict=True) if start < count <= stop
+        ]
+        means.append(fmean(inside or [float(np.interp((start + stop) / 2, finished, taken_ms))]))
+    return means
 
 
 def _rates_of_tenths(times_s: Sequence[float]) -> list[float]:

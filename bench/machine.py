@@ -1,9 +1,14 @@
 """The machine under a measurement: without it, its figures say little."""
 
+import json
 import os
 import platform
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_YARDSTICK_ROUNDS: Final = 400
+_YARDSTICK: Final = {"pages": [{"number": n, "text": "ledger " * 8} for n in range(20)]}
 
 
 def describe_machine() -> dict[str, Any]:
@@ -21,6 +26,18 @@ def describe_machine() -> dict[str, Any]:
 def core_count() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def yardstick_ms() -> float:
+    """Return the processor time of a fixed piece of work, some tens of milliseconds.
+
+    Waiting for a core is not counted, but what a neighbor takes away of a core's speed is. Taken
+    again and again through a long measurement, it tells a machine that grew slow from a program.
+    """
+    began_s = time.thread_time()
+    for _ in range(_YARDSTICK_ROUNDS):
+        json.loads(json.dumps(_YARDSTICK))
+    return 1e3 * (time.thread_time() - began_s)
 
 
 def restrict_to(cores: int) -> None:

@@ -1,6 +1,7 @@
 """Processor time and memory of a process with all below it, as Linux counts them."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,7 +36,7 @@ def usage_of_tree(pid: int) -> Usage:
     """Return what a process and its descendants used; those that end meanwhile are left out."""
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     stats = _all_stats()
-    tree = _descendants(pid, {each: int(stat[_PARENT]) for each, stat in stats.items()})
+    tree = _tree(pid, stats)
     memory = [_memory(each) for each in tree]
     ticks = sum(
         int(stats[each][position])
@@ -48,6 +49,11 @@ def usage_of_tree(pid: int) -> Usage:
         resident_bytes=sum(resident for _, resident in memory),
         process_count=len(tree),
     )
+
+
+def peaks_of_tree(pid: int) -> list[int]:
+    """Return the most bytes that a process and each living descendant ever held resident."""
+    return [_memory(each)[0] for each in _tree(pid, _all_stats())]
 
 
 def resident_bytes(pid: int) -> int:
@@ -68,7 +74,8 @@ def _all_stats() -> dict[int, list[str]]:
     return stats
 
 
-def _descendants(pid: int, parents: dict[int, int]) -> list[int]:
+def _tree(pid: int, stats: Mapping[int, Sequence[str]]) -> list[int]:
+    parents = {each: int(stat[_PARENT]) for each, stat in stats.items()}
     found = [pid] if pid in parents else []
     for each in found:  # grows while it is walked
         found.extend(child for child, parent in parents.items() if parent == each)

@@ -230,11 +230,13 @@ def show_record(record: dict[str, Any], summary: str, *, as_json: bool) -> None:
 def _scale_summary(record: dict[str, Any]) -> str:
     rates = " ".join(f"{rate:.1f}" for rate in record["documents_per_s_by_tenth"])
     cpu_ms = " ".join(f"{each:.0f}" for each in record["cpu_ms_per_document_by_tenth"])
+    yardsticks = " ".join(f"{each:.0f}" for each in record["yardstick_ms_by_tenth"])
     messages = ", ".join(f"{queue} {most}" for queue, most in record["messages_peak"].items())
     return (
         f"{record['title']}: {record['documents_per_s']:.1f} documents/s; by tenth {rates};"
-        f" last / first {record['last_to_first']:.3f}\n"
-        f"Processor time, ms per document by tenth: {cpu_ms}\n"
+        f" last / first {record['last_to_first']:.3f},"
+        f" at equal speed of the machine {record['last_to_first_at_equal_speed']:.3f}\n"
+        f"Processor time, ms per document by tenth: {cpu_ms}; of a fixed work: {yardsticks}\n"
         f"Redis: at most {record['redis_peak_bytes'] / _MIB:.1f} MiB; waiting at most: {messages}\n"
         f"Postgres, per document: {record['rows_written_per_document']} rows,"
         f" {record['transactions_per_document']} transactions,"

@@ -6,26 +6,32 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.client import ApiClient, BatchStatus, DocumentStatus
 from cli.console import json_line, notices, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
+from cli.format_option import FormatOption, known_format
+from cli.local_names import local_name
 from cli.progress import Bar, progress_bar
 from cli.secret_options import read_secret
 from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, find, parse_id
-
-if TYPE_CHECKING:
-    from workers.ocr.exports.formats import ExportFormat
+from workers.ocr.exports.formats import FORMATS, ExportFormat
+from workers.ocr.exports.page_choice import parse_pages
 
 # So many are asked for before the first is waited for: workers make several at a time.
 _ASKED_AT_ONCE = 16
-# 503 is the system's, not the document's: asked again for so long.
+# These are the document's, and cost no other one its turn. 500 too: its result may be gone.
+_OF_DOCUMENT = frozenset({404, 409, 422, 500})
+# These are the system's: asked again for so long.
+_OF_SYSTEM = frozenset({429, 503})
 _MOST_REFUSALS = 20
-_UNAVAILABLE = 503
 _REFUSED_PAUSE_S = 5.0
+# An answer that breaks off while the API goes on answering.
+_MOST_BREAKS = 3
+_BREAK_PAUSE_S = 1.0
 
 
 @dataclass(slots=True)
@@ -36,6 +42,7 @@ class _Wanted:
     output: Path
     not_before_s: float = 0.0
     refusals: int = 0
+    breaks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +77,7 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
         str, typer.Argument(metavar="BATCH|DOCUMENT", help="Id of a batch or a document.")
     ],
     *,
-    output_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="json|text|markdown|hocr|alto|csv|pdf",
-            help="What is written; pdf is the document with searchable text.",
-        ),
-    ] = "json",
+    output_format: FormatOption = "json",
     out_dir: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")
     ] = Path(),
@@ -96,8 +96,6 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
 
     What an earlier run has written is left out, so the same command goes on where it was stopped.
     """
-    from cli.ocr_choices import known_format
-
     chosen = known_format(output_format)
     if pages is not None:
         _require_pages(pages)
@@ -116,8 +114,6 @@ def export(  # noqa: PLR0913 - each argument is an option of the command
 
 
 def _require_pages(given: str) -> None:
-    from workers.ocr.exports.page_choice import parse_pages
-
     try:
         parse_pages(given)
     except ValueError as error:
@@ -133,7 +129,7 @@ class _Fetch:
         self,
         client: ApiClient,
         out_dir: Path,
-        chosen: "ExportFormat",
+        chosen: ExportFormat,
         pages: str | None,
         *,
         overwrite: bool,
@@ -185,13 +181,12 @@ class _Fetch:
                 document.id, wanted.output, name=self._format, pages=self._pages
             )
         except ApiError as error:
-            if error.status == _UNAVAILABLE and wanted.refusals < _MOST_REFUSALS:
-                wanted.refusals += 1
-                pause_s = _REFUSED_PAUSE_S
-            elif error.status in {404, 409, 422}:
+            if error.status in _OF_DOCUMENT:
                 return _Outcome(document, "failed", code=error.code, message=error.message)
-            else:
-                raise
+            pause_s = self._pause_after(error, wanted)
+            if wanted.breaks == _MOST_BREAKS:
+                message = "The answer broke off each time. The API's log says why."
+                return _Outcome(document, "failed", code="broken_off", message=message)
         except OSError as error:
             raise CommandError(
                 f"{shown(wanted.output)} cannot be written: {error.strerror or error}",
@@ -202,10 +197,28 @@ class _Fetch:
         wanted.not_before_s = time.monotonic() + pause_s
         return None
 
-    def _name_of(self, document: DocumentStatus) -> str:
-        from cli.local_names import local_name
-        from workers.ocr.exports.formats import FORMATS
+    def _pause_after(self, error: ApiError, wanted: _Wanted) -> float:
+        """Return in how many seconds to ask again; counts how often it came to that.
 
+        Raises:
+            ApiError: the API is away, refuses everything, or says the same for too long.
+        """
+        if error.status is None:
+            try:
+                self._client.require_ready()
+            except ApiError as unready:
+                if unready.status is None:
+                    raise
+                error = unready
+            else:
+                wanted.breaks += 1
+                return _BREAK_PAUSE_S
+        if error.status not in _OF_SYSTEM or wanted.refusals == _MOST_REFUSALS:
+            raise error
+        wanted.refusals += 1
+        return error.retry_after_s or _REFUSED_PAUSE_S
+
+    def _name_of(self, document: DocumentStatus) -> str:
         part = f".pages-{self._pages}" if self._pages else ""
         return local_name(
             document.filename, f".{document.id}{part}{FORMATS[self._format].extension}"

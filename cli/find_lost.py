@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cli.console import notices, quiet_logs
+from cli.console import notices, quiet_logs, shown
 from cli.errors import EXIT_USAGE, CommandError
 from cli.s3_events import load_event_settings
 
@@ -29,6 +29,7 @@ def find_lost(address: str) -> None:
     """
     from api.event_intake import opened_intake
     from api.find_lost_objects import find_lost_objects
+    from api.take_in_object import Outcome
     from db.errors import DatabaseError
     from storage.errors import StorageError
 
@@ -60,16 +61,31 @@ def find_lost(address: str) -> None:
     except (DatabaseError, StorageError) as error:
         raise CommandError(str(error), "Run it again when that is put right.") from error
     _report(counts, is_last=True)
+    if refused := counts.get(Outcome.REFUSED, 0):
+        raise CommandError(
+            f"the store refused {refused:,} objects, which are named above",
+            "Let PAGEFLEET_S3_ACCESS_KEY_ID read them, and run it again.",
+        )
 
 
 def patient(take_in: "TakeIn") -> "TakeIn":
-    """Wait for room while the system is full: a listing has no queue to leave things in."""
+    """Wait for room while the system is full, and pass over what the store refuses.
+
+    A listing has no queue to leave things in, and must not end at the same object each time.
+    """
     from api.errors import ApiError
+    from api.take_in_object import Outcome
+    from storage.errors import SourceRefusedError
 
     def wait_and_take_in(event: "ObjectEvent") -> "Outcome":
         while True:
             try:
                 return take_in(event)
+            except SourceRefusedError as error:
+                notices().print(
+                    f"Refused: {shown(event.key)} ({error})", markup=False, soft_wrap=True
+                )
+                return Outcome.REFUSED
             except ApiError as error:
                 if error.code != "system_full":
                     raise CommandError(

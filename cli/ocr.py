@@ -9,6 +9,7 @@ import typer
 
 from cli.console import json_line, notices, quiet_logs, shown
 from cli.errors import EXIT_FAILED, CommandError
+from cli.format_option import FormatOption, known_format
 from cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
@@ -39,14 +40,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     out_dir: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")
     ] = Path(),
-    output_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="json|text|markdown|hocr|alto|csv|pdf",
-            help="What is written; pdf is the document with searchable text.",
-        ),
-    ] = "json",
+    output_format: FormatOption = "json",
     mode: Annotated[
         str,
         typer.Option(
@@ -116,7 +110,7 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
     cannot be read is reported, and the others go on; the exit code is then 1.
     """
-    from cli.ocr_choices import chosen_options, known_format, require_profile
+    from cli.ocr_choices import chosen_options, require_profile
     from cli.ocr_inputs import output_paths
     from cli.ocr_tally import RunTally
     from cli.secret_options import read_secret

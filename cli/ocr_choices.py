@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from cli.console import shown
 from cli.errors import EXIT_USAGE, CommandError
 from workers.ocr.bundle import MANIFEST_NAME
-from workers.ocr.exports.formats import FORMATS, ExportFormat
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
 from workers.ocr.profiles import PROFILES
@@ -26,22 +25,6 @@ def require_profile(given: str) -> None:
         f"no profile is called {shown(given)!r}, and it is no folder with a {MANIFEST_NAME}",
         f"The profiles are: {', '.join(sorted(PROFILES))}; or a folder of your own models, such as"
         " --profile ./my-models, which `pagefleet models check ./my-models --write` describes.",
-        exit_code=EXIT_USAGE,
-    )
-
-
-def known_format(given: str) -> ExportFormat:
-    """Return the format of this name.
-
-    Raises:
-        CommandError: there is none.
-    """
-    for known in FORMATS:
-        if known == given:
-            return known
-    raise CommandError(
-        f"no output format is called {given!r}",
-        f"The formats are: {', '.join(FORMATS)}.",
         exit_code=EXIT_USAGE,
     )
 

@@ -55,12 +55,12 @@ def unfinished(session: Session, *, limit: int) -> Sequence[UUID]:
 def retry_some(session: Session, batch_id: UUID, *, limit: int) -> int:
     """Start over up to ``limit`` documents of a batch that is retried; return how many.
 
-    0: nothing is left, or others hold what is left. A document that somebody is changing is passed
-    over, and found by the next walk.
+    Fewer where they have many pages, each of which is a row to be changed. 0: nothing is left, or
+    others hold what is left. A document that somebody is changing is passed over, and found by
+    the next walk.
     """
-    batches.is_being_cancelled(
-        session, batch_id
-    )  # a cancel waits for this step, and ends the retry
+    # Asked for the lock alone: a cancel waits for this step, and ends the retry.
+    batches.is_being_cancelled(session, batch_id)
     batch = session.scalars(
         select(Batch)
         .where(Batch.id == batch_id, Batch.retry_requested_at.is_not(None))
@@ -80,15 +80,16 @@ def retry_some(session: Session, batch_id: UUID, *, limit: int) -> int:
     found = session.scalars(
         query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     ).all()
-    for document in found:
+    chosen = found[: batches.count_for_one_step([document.page_count for document in found])]
+    for document in chosen:
         retrying.start_over(session, document)
-    if len(found) == limit:
-        batch.retry_after = found[-1].id
+    if len(chosen) < len(found) or len(found) == limit:
+        batch.retry_after = chosen[-1].id
     else:
         batch.retry_after = None
         if not session.scalar(select(exists().where(*conditions))):  # else some were passed over
             batch.retry_requested_at = None
-    return len(found)
+    return len(chosen)
 
 
 def _is_any(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,10 @@ from sqlalchemy.orm import Session
 from db.errors import RowNotFoundError
 from db.models import Batch, Document
 from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState
+
+# Of the documents of one step, short of its last one: their chunks are rows to be changed, and
+# their pages rows to be counted.
+_MOST_PAGES_PER_STEP = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,15 @@ def find_by_idempotency_key(session: Session, *, tenant: str, key: str) -> Batch
     return session.scalars(
         select(Batch).where(Batch.tenant == tenant, Batch.idempotency_key == key)
     ).one_or_none()
+
+
+def count_for_one_step(page_counts: Sequence[int | None]) -> int:
+    """Return how many documents, of these pages, are changed together, so that it ends in time.
+
+    The first one is, however large it is. None: nobody knows its pages, and it has no rows yet.
+    """
+    before = accumulate((each or 0 for each in page_counts), initial=0)
+    return sum(pages < _MOST_PAGES_PER_STEP for pages, _ in zip(before, page_counts, strict=False))
 
 
 def list_page(

@@ -6,7 +6,6 @@ ledger, so that a retry goes on from there.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
 from uuid import UUID
 
 from sqlalchemy import ScalarSelect, exists, func, select, update
@@ -25,10 +24,6 @@ from db.states import (
 )
 
 CODE = "cancelled"
-
-# Of the documents of one step, short of its last one: their chunks are rows to be changed, and
-# their pages rows to be counted.
-_MOST_PAGES = 20_000
 
 
 def cancel(session: Session, document_id: UUID, *, tenant: str) -> DocumentState:
@@ -89,7 +84,7 @@ def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: 
     Returns:
         Where the next step goes on; None: the walk is over.
     """
-    query = select(Document.id, func.coalesce(Document.page_count, 0)).where(
+    query = select(Document.id, Document.page_count).where(
         Document.batch_id == batch_id, Document.state.in_(sorted(OPEN_DOCUMENT_STATES))
     )
     if after is not None:
@@ -97,12 +92,8 @@ def cancel_some(session: Session, batch_id: UUID, *, after: UUID | None, limit: 
     found = session.execute(
         query.order_by(Document.id).limit(limit).with_for_update(skip_locked=True, key_share=True)
     ).all()
-    pages_before = accumulate((page_count for _, page_count in found), initial=0)
-    document_ids = [
-        document_id
-        for (document_id, _), pages in zip(found, pages_before, strict=False)
-        if pages < _MOST_PAGES
-    ]
+    count = batches.count_for_one_step([page_count for _, page_count in found])
+    document_ids = [document_id for document_id, _ in found[:count]]
     if document_ids:
         _cancel_locked(session, document_ids)
     is_over = len(document_ids) == len(found) < limit

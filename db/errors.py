@@ -21,6 +21,10 @@ class StaleStateError(DatabaseError):
     """Another worker moved the row first; whoever sees this stops quietly."""
 
 
+class TooManyWebhooksError(DatabaseError):
+    """The tenant has as many endpoints as it may."""
+
+
 class DuplicateRowError(DatabaseError):
     """A row with this unique value is there already; ``constraint`` names the rule."""
 

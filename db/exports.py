@@ -3,20 +3,29 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, Update, and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
+from db import documents
 from db.errors import StaleStateError
 from db.ids import new_id
 from db.models import Document, Export
-from db.states import DocumentState, ExportState
+from db.states import DocumentState, ExportState, Priority
 
 RETRY_FAILED_AFTER_S: Final = 3_600
 """After so long a failed export that is asked for again is tried again."""
+
+MOST_OPEN_OF_TENANT: Final = 1_000
+"""So many exports of a tenant may wait or be made at a time."""
+
+MOST_OF_RESULT: Final = 1_000
+"""So many exports one result may have: formats, times choices of pages."""
 
 _FINAL: Mapping[str, Any] = {"dispatch_after": None, "lease_expires_at": None, "worker": None}
 
@@ -35,10 +44,24 @@ class ExportClaim:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """An export as it stands; ``is_new`` says that nobody has been told of it yet."""
+    """An export as it stands.
+
+    Attributes:
+        export: its row.
+        is_new: whether nobody has been told of it yet.
+        open_before: how many others of the tenant were open then; only of a new one.
+    """
 
     export: Export
     is_new: bool
+    open_before: int = 0
+
+
+class Refusal(StrEnum):
+    """Why a further export is not taken in."""
+
+    TENANT_FULL = "tenant_full"
+    RESULT_FULL = "result_full"
 
 
 def request(
@@ -49,8 +72,10 @@ def request(
     name: str,
     pages: str,
     dispatch_after_s: float,
-) -> Requested:
+) -> Requested | Refusal:
     """Return an export of a document, whose row is made, or made anew, where it has to be.
+
+    There may be a few more than the limits where several are asked for at the same moment.
 
     Args:
         session: an open transaction.
@@ -60,54 +85,88 @@ def request(
         pages: the choice of pages; empty for all.
         dispatch_after_s: after so long the sweep sends a new one by itself.
     """
-    due = func.now() + timedelta(seconds=dispatch_after_s)
-    added = session.scalar(
+    key = {"document_id": document.id, "generation": generation, "format": name, "pages": pages}
+    query = select(Export).filter_by(**key).execution_options(populate_existing=True)
+    found = session.scalars(query).one_or_none()
+    if found is not None and found.state != ExportState.FAILED:
+        return Requested(found, is_new=False)
+    open_before = _count_open(session, document.tenant)
+    has_room = open_before < MOST_OPEN_OF_TENANT
+    due = {
+        "deliveries": int(dispatch_after_s > 0),
+        "dispatch_after": func.now() + timedelta(seconds=dispatch_after_s),
+    }
+    added = None
+    if found is None:
+        if not has_room:
+            return Refusal.TENANT_FULL
+        if _count_of_result(session, document.id, generation) >= MOST_OF_RESULT:
+            return Refusal.RESULT_FULL
+        added = session.scalar(_addition(document, {**key, **due}))
+    elif has_room:
+        added = session.scalar(_new_try(found.id, due))
+    return Requested(session.scalars(query).one(), added is not None, open_before)
+
+
+def _addition(document: Document, values: Mapping[str, Any]) -> ReturningInsert[UUID]:
+    return (
         insert(Export)
         .values(
             id=new_id(),
-            document_id=document.id,
-            generation=generation,
-            format=name,
-            pages=pages,
             tenant=document.tenant,
             lane=document.lane,
             priority=document.priority,
             state=ExportState.QUEUED,
             attempt=0,
             excused=0,
-            deliveries=int(dispatch_after_s > 0),
-            dispatch_after=due,
+            **values,
         )
         .on_conflict_do_nothing()
         .returning(Export.id)
     )
-    wanted = (
-        Export.document_id == document.id,
-        Export.generation == generation,
-        Export.format == name,
-        Export.pages == pages,
-    )
-    if added is None:
-        added = session.scalar(
-            update(Export)
-            .where(
-                *wanted,
-                Export.state == ExportState.FAILED,
-                Export.finished_at < func.now() - timedelta(seconds=RETRY_FAILED_AFTER_S),
-            )
-            .values(
-                state=ExportState.QUEUED,
-                # The token itself never goes back.
-                excused=Export.attempt,
-                deliveries=int(dispatch_after_s > 0),
-                dispatch_after=due,
-                error_code=None,
-                finished_at=None,
-            )
-            .returning(Export.id)
+
+
+def _new_try(export_id: UUID, due: Mapping[str, Any]) -> ReturningUpdate[UUID]:
+    """Queue an export again that failed a while ago."""
+    return (
+        update(Export)
+        .where(
+            Export.id == export_id,
+            Export.state == ExportState.FAILED,
+            Export.finished_at < func.now() - timedelta(seconds=RETRY_FAILED_AFTER_S),
         )
-    found = select(Export).where(*wanted).execution_options(populate_existing=True)
-    return Requested(session.scalars(found).one(), is_new=added is not None)
+        .values(
+            state=ExportState.QUEUED,
+            # The token itself never goes back.
+            excused=Export.attempt,
+            error_code=None,
+            finished_at=None,
+            **due,
+        )
+        .returning(Export.id)
+    )
+
+
+def _count_open(session: Session, tenant: str) -> int:
+    """Count what a tenant has asked for and nobody has made yet, up to the limit."""
+    # Found over the index of rows that somebody has to look at.
+    rows = select(Export.id).where(
+        Export.priority.in_(list(Priority)),
+        Export.tenant == tenant,
+        Export.dispatch_after.is_not(None),
+    )
+    return _count_up_to(session, rows, MOST_OPEN_OF_TENANT)
+
+
+def _count_of_result(session: Session, document_id: UUID, generation: int) -> int:
+    rows = select(Export.id).where(
+        Export.document_id == document_id, Export.generation == generation
+    )
+    return _count_up_to(session, rows, MOST_OF_RESULT)
+
+
+def _count_up_to(session: Session, rows: Select[UUID], most: int) -> int:
+    return session.scalar(select(func.count()).select_from(rows.limit(most).subquery())) or 0
 
 
 def make_due(session: Session, export_id: UUID) -> None:
@@ -126,6 +185,11 @@ def claim(
 
     One that has used up ``max_attempts`` is left to the sweep, which gives it up.
     """
+    document_id = session.scalar(select(Export.document_id).where(Export.id == export_id))
+    if document_id is None:
+        return None
+    # Whoever deletes the document at this moment sees this export run, or is seen.
+    documents.lock(session, document_id)
     lease_end = func.now() + timedelta(seconds=lease_s)
     row = session.execute(
         update(Export)

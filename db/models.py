@@ -61,6 +61,17 @@ class Model(MappedAsDataclass, DeclarativeBase, kw_only=True):
     }
 
 
+class Leased(MappedAsDataclass, kw_only=True):
+    """What a row has that workers are told of and claim; the module says what the columns mean."""
+
+    attempt: Mapped[int] = mapped_column(default=0)
+    excused: Mapped[int] = mapped_column(default=0)
+    deliveries: Mapped[int] = mapped_column(default=0)
+    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
+    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    worker: Mapped[str | None] = mapped_column(default=None)
+
+
 def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
@@ -117,7 +128,7 @@ class Batch(Model):
     retry_cancelled_too: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
-class Document(Model):
+class Document(Leased, Model):
     """One file, and where it stands."""
 
     __tablename__ = "documents"
@@ -189,12 +200,6 @@ class Document(Model):
 
     state: Mapped[str] = mapped_column(default=DocumentState.QUEUED)
     generation: Mapped[int] = mapped_column(default=1)
-    attempt: Mapped[int] = mapped_column(default=0)
-    excused: Mapped[int] = mapped_column(default=0)
-    deliveries: Mapped[int] = mapped_column(default=0)
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    worker: Mapped[str | None] = mapped_column(default=None)
 
     # Whether all chunks of this generation were sent as a chord, whose body calls the assembly.
     by_chord: Mapped[bool] = mapped_column(default=False, server_default=false())
@@ -226,7 +231,7 @@ class Document(Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
-class Chunk(Model):
+class Chunk(Leased, Model):
     """Consecutive pages of one document, done by one task call; the page range is half-open."""
 
     __tablename__ = "chunks"
@@ -249,12 +254,6 @@ class Chunk(Model):
     page_start: Mapped[int]
     page_stop: Mapped[int]
     state: Mapped[str] = mapped_column(default=ChunkState.QUEUED)
-    attempt: Mapped[int] = mapped_column(default=0)
-    excused: Mapped[int] = mapped_column(default=0)
-    deliveries: Mapped[int] = mapped_column(default=0)
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    worker: Mapped[str | None] = mapped_column(default=None)
     # A single page, tried alone because its chunk could not be finished.
     is_isolated: Mapped[bool] = mapped_column(default=False, server_default=false())
     result_key: Mapped[str | None] = mapped_column(default=None)
@@ -387,7 +386,7 @@ class WebhookDelivery(Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
-class Export(Model):
+class Export(Leased, Model):
     """A form of a document's result that a worker makes once and stores beside it.
 
     ``generation`` is that of the result; ``pages`` is the choice of pages, empty for all.
@@ -411,12 +410,6 @@ class Export(Model):
     lane: Mapped[str]
     priority: Mapped[str]
     state: Mapped[str] = mapped_column(default=ExportState.QUEUED)
-    attempt: Mapped[int] = mapped_column(default=0)
-    excused: Mapped[int] = mapped_column(default=0)
-    deliveries: Mapped[int] = mapped_column(default=0)
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    worker: Mapped[str | None] = mapped_column(default=None)
     result_key: Mapped[str | None] = mapped_column(default=None)
     result_size_bytes: Mapped[int | None] = mapped_column(BigInteger, default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)

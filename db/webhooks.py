@@ -2,14 +2,15 @@
 
 import base64
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from db.errors import DatabaseError, RowNotFoundError
+from db.errors import RowNotFoundError, TooManyWebhooksError
 from db.ids import new_id
 from db.models import WebhookEndpoint
 from db.states import FINAL_DOCUMENT_STATES
@@ -20,10 +21,6 @@ _SECRET_BYTES = 32
 # Each end of a document writes a row for each of them.
 MOST_PER_TENANT = 10
 ROTATION = timedelta(hours=24)
-
-
-class TooManyWebhooksError(DatabaseError):
-    """The tenant has as many endpoints as it may."""
 
 
 def create(
@@ -87,18 +84,12 @@ def rotate_secret(session: Session, endpoint_id: UUID, *, tenant: str) -> Webhoo
     Raises:
         RowNotFoundError: there is none.
     """
-    get(session, endpoint_id, tenant=tenant)
-    session.execute(
-        update(WebhookEndpoint)
-        .where(WebhookEndpoint.id == endpoint_id)
-        .values(
-            secret=_new_secret(),
-            previous_secret=WebhookEndpoint.secret,
-            previous_secret_until=func.now() + ROTATION,
-        )
-        .execution_options(synchronize_session=False)
-    )
-    return _fresh(session, endpoint_id)
+    values = {
+        "secret": _new_secret(),
+        "previous_secret": WebhookEndpoint.secret,
+        "previous_secret_until": func.now() + ROTATION,
+    }
+    return _changed(session, endpoint_id, tenant, values)
 
 
 def enable(session: Session, endpoint_id: UUID, *, tenant: str) -> WebhookEndpoint:
@@ -107,24 +98,28 @@ def enable(session: Session, endpoint_id: UUID, *, tenant: str) -> WebhookEndpoi
     Raises:
         RowNotFoundError: there is none.
     """
+    values = {
+        "disabled_at": None,
+        "disabled_reason": None,
+        "failures": 0,
+        "failing_since": None,
+        "rest_until": None,
+        "last_error": None,
+    }
+    return _changed(session, endpoint_id, tenant, values)
+
+
+def _changed(
+    session: Session, endpoint_id: UUID, tenant: str, values: Mapping[str, Any]
+) -> WebhookEndpoint:
+    """Change an endpoint of this tenant, and return it as it is now."""
     get(session, endpoint_id, tenant=tenant)
     session.execute(
         update(WebhookEndpoint)
         .where(WebhookEndpoint.id == endpoint_id)
-        .values(
-            disabled_at=None,
-            disabled_reason=None,
-            failures=0,
-            failing_since=None,
-            rest_until=None,
-            last_error=None,
-        )
+        .values(**values)
         .execution_options(synchronize_session=False)
     )
-    return _fresh(session, endpoint_id)
-
-
-def _fresh(session: Session, endpoint_id: UUID) -> WebhookEndpoint:
     return session.get_one(WebhookEndpoint, endpoint_id, populate_existing=True)
 
 

@@ -87,7 +87,10 @@ def page_image_key(document_id: UUID, generation: int, page_index: int) -> str:
 
 
 def page_image_error_key(document_id: UUID, generation: int, page_index: int) -> str:
-    """Return the key of the error code of a page that cannot be drawn."""
+    """Return the key of why a page cannot be drawn.
+
+    It holds the error code and, behind a space, until when that counts, in seconds since 1970.
+    """
     return f"{_generation_prefix(document_id, generation)}images/{page_index}.error"
 
 

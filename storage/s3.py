@@ -1,4 +1,4 @@
-"""The only door to boto3: S3, and everything that speaks it."""
+"""A door to boto3: S3, and everything that speaks it. The other one is ``storage.sqs``."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -250,15 +250,17 @@ class _Upload:
     def write(self, part: bytes) -> None:
         self._pending += part
         while len(self._pending) >= PART_BYTES:
-            self._send(bytes(self._pending[:PART_BYTES]))
-            del self._pending[:PART_BYTES]
+            # Cut off and sent as it is: each copy would be a part more for every upload at a time.
+            full, self._pending = self._pending, self._pending[PART_BYTES:]
+            del full[PART_BYTES:]
+            self._send(full)
 
     def finish(self) -> None:
         if self._upload_id is None:
             self._store.put(self._key, bytes(self._pending), media_type=self._media_type)
             return
         if self._pending:
-            self._send(bytes(self._pending))
+            self._send(self._pending)
         self._call(
             self._store._client.complete_multipart_upload,  # noqa: SLF001 - same module
             UploadId=self._upload_id,
@@ -282,7 +284,7 @@ class _Upload:
         except StorageError:
             return  # the first error is the one to report
 
-    def _send(self, part: bytes) -> None:
+    def _send(self, part: bytearray) -> None:
         client = self._store._client  # noqa: SLF001 - same module
         if self._upload_id is None:
             answer = self._call(client.create_multipart_upload, ContentType=self._media_type)

@@ -1,4 +1,4 @@
-"""A door to boto3 of its own: a queue of Amazon SQS, or of what speaks its protocol."""
+"""A door to boto3: a queue of Amazon SQS, or of what speaks its protocol."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -84,12 +84,12 @@ class SqsQueue:
     def _client(self) -> Any:  # noqa: ANN401 - its types are a package of their own
         return boto3.session.Session().client("sqs", **self._client_options)
 
-    def receive(self) -> Sequence[QueuedMessage]:
-        """Return up to ``MAX_MESSAGES``; none when none came in time."""
+    def receive(self, *, at_most: int = MAX_MESSAGES) -> Sequence[QueuedMessage]:
+        """Return up to ``at_most`` messages, 1 to ``MAX_MESSAGES``; none when none came in time."""
         with _translated():
             answer = self._client.receive_message(
                 QueueUrl=self._url,
-                MaxNumberOfMessages=MAX_MESSAGES,
+                MaxNumberOfMessages=at_most,
                 WaitTimeSeconds=self._wait_s,
                 VisibilityTimeout=self._visibility_s,
                 AttributeNames=["ApproximateReceiveCount"],

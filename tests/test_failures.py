@@ -17,6 +17,7 @@ from storage.errors import (
     SourceRefusedError,
     StorageUnavailableError,
 )
+from workers.app import HostExhaustedError
 from workers.dispatch import DispatchError
 from workers.failures import (
     CATEGORIES,
@@ -25,7 +26,6 @@ from workers.failures import (
     WOKEN,
     Category,
     Failure,
-    HostExhaustedError,
     classify,
     decided,
 )

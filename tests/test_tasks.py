@@ -1,5 +1,6 @@
 """Every task's effective options, and every Celery setting, read back from the application."""
 
+import inspect
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +9,8 @@ import pytest
 from celery import Celery, Task
 from celery.app.defaults import SETTING_KEYS
 
-from workers.app import app, work_task
-from workers.celeryconfig import QUEUES, ROUTES, celery_options
+from workers.app import HostExhaustedError, app, work_task
+from workers.celeryconfig import DRAW_TASK, QUEUES, ROUTES, celery_options
 from workers.settings import WorkerSettings
 
 HARD_LIMIT_S = 900
@@ -99,6 +100,8 @@ EXPECTED_TASK_OPTIONS: dict[str, Any] = {
     "rate_limit": None,
     "track_started": True,
 }
+# A message over which its process dies must not come again: nobody counts how often.
+NOT_OWED: dict[str, Any] = {"acks_late": False, "reject_on_worker_lost": False}
 
 
 @pytest.fixture
@@ -169,7 +172,8 @@ def test_a_task_has_its_chosen_options(name: str, option: str) -> None:
 
     # What a task leaves open is taken from the application's settings when it runs.
     effective = own if own is not None else app.conf.get(f"task_{option}")
-    assert effective == EXPECTED_TASK_OPTIONS[option]
+    chosen = {**EXPECTED_TASK_OPTIONS, **(NOT_OWED if name == DRAW_TASK else {})}
+    assert effective == chosen[option]
 
 
 @pytest.mark.usefixtures("environment")
@@ -178,6 +182,20 @@ def test_a_task_goes_to_its_own_queue(name: str) -> None:
     route = app.amqp.router.route({}, name)
 
     assert route["queue"].name == ROUTES[name]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("name", sorted(ROUTES))
+def test_no_memory_error_leaves_a_task(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted() -> None:
+        raise MemoryError
+
+    task = our_tasks()[name]
+    monkeypatch.setattr(f"{task.__module__}.current_runtime", exhausted)
+    parameters = inspect.signature(task.run).parameters
+
+    with pytest.raises(HostExhaustedError):
+        task.run(*parameters)
 
 
 def test_a_task_without_a_route_cannot_be_declared() -> None:

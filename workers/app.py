@@ -1,5 +1,6 @@
 """The Celery application, and the one way to declare a task."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,19 +14,30 @@ app = Celery("pagefleet", set_as_current=True)
 app.config_from_object("workers.celeryconfig:options")
 
 
-def work_task(
-    *, name: str, hard_limit_s: int | None = None
-) -> Callable[[Callable[..., dict[str, Any] | None]], Task[..., dict[str, Any] | None]]:
-    """Declare a task that is acknowledged only after its work is committed.
+class HostExhaustedError(Exception):
+    """This machine has no memory, thread, descriptor or disk left for the work.
 
-    Celery takes misspelt options without a word, so tasks are declared through this function,
-    whose options a type checker knows. The name is explicit: moving a module must not orphan
-    the messages in a queue.
+    It stands in for ``MemoryError`` when a task ends: Celery answers that one, out of a pool
+    child, by ending the whole worker.
+    """
+
+
+def work_task(
+    *, name: str, hard_limit_s: int | None = None, is_owed: bool = True
+) -> Callable[[Callable[..., dict[str, Any] | None]], Task[..., dict[str, Any] | None]]:
+    """Declare a task that is acknowledged only after its work is committed, if it is owed.
+
+    No ``MemoryError`` leaves it. Celery takes misspelt options without a word, so tasks are
+    declared through this function, whose options a type checker knows. The name is explicit:
+    moving a module must not orphan the messages in a queue.
 
     Args:
         name: one of ``workers.celeryconfig.ROUTES``, which also fixes the queue.
         hard_limit_s: seconds after which the pool child is killed; None: the setting
             ``PAGEFLEET_TASK_HARD_LIMIT_S``.
+        is_owed: whether a row says that the work is to be done, and counts its attempts. What is
+            not is acknowledged before it begins: a message over which its process dies would
+            otherwise be back at once, for ever.
 
     Raises:
         ValueError: the name has no route, so its messages would go astray.
@@ -35,8 +47,8 @@ def work_task(
     options: dict[str, Any] = {
         "bind": True,
         "name": name,
-        "acks_late": True,
-        "reject_on_worker_lost": True,
+        "acks_late": is_owed,
+        "reject_on_worker_lost": is_owed,
         # Results live in storage and Postgres; a flat chord header is counted all the same.
         "ignore_result": True,
         "max_retries": None,  # workers.failures decides when to stop
@@ -48,7 +60,14 @@ def work_task(
     def declare(
         function: Callable[..., dict[str, Any] | None],
     ) -> Task[..., dict[str, Any] | None]:
-        task: Task[..., dict[str, Any] | None] = app.task(**options)(function)
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> dict[str, Any] | None:  # noqa: ANN401 - a task's own
+            try:
+                return function(*args, **kwargs)
+            except MemoryError as error:
+                raise HostExhaustedError("no memory is left on this machine") from error
+
+        task: Task[..., dict[str, Any] | None] = app.task(**options)(run)
         return task
 
     return declare

@@ -32,7 +32,7 @@ ROUTES = {
 # Redis has a list for each; a worker takes from the first one that is not empty. 0 is also what
 # a message without a priority has.
 PRIORITIES = {Priority.INTERACTIVE: 0, Priority.BULK: 5}
-_SEPARATOR = ":"
+SEPARATOR = ":"
 
 DAY_S = 86_400
 # A replacement child that loads a model is killed for ever with the default of 4 s.
@@ -42,7 +42,7 @@ CHILD_START_LIMIT_S = 300
 def queue_list(queue: str, priority: Priority) -> str:
     """Return the key, short of the prefix, of the list of a queue's messages of one priority."""
     step = PRIORITIES[priority]
-    return f"{queue}{_SEPARATOR}{step}" if step else queue
+    return f"{queue}{SEPARATOR}{step}" if step else queue
 
 
 def __getattr__(name: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _broker(settings: WorkerSettings) -> dict[str, Any]:
             "health_check_interval": 25,
             "global_keyprefix": settings.redis_key_prefix,
             "priority_steps": list(PRIORITIES.values()),
-            "sep": _SEPARATOR,  # recognize, recognize:5
+            "sep": SEPARATOR,  # recognize, recognize:5
             # Whoever sends has the sweep behind it: by default a sender without a connection
             # sleeps 6 s before it says so, and an upload would wait for that.
             "max_retries": 1,

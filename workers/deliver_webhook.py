@@ -50,24 +50,24 @@ def deliver_webhook(
     due: DueDelivery, *, transaction: Transaction, poster: WebhookPoster, rules: DeliveryRules
 ) -> None:
     """Send one message and record what came of it; no errors but those of the database."""
-    failure = _send(due, poster, rules)
+    outcome = _send(due, poster, rules)
     fields = {
         "delivery_id": str(due.delivery_id),
         "endpoint_id": str(due.endpoint_id),
         "attempt": due.attempt,
     }
-    if isinstance(failure, int):
+    if isinstance(outcome, int):
         with transaction() as session:
-            webhook_deliveries.note_delivered(session, due, status=failure)
-        log.info("webhook delivered", status=failure, **fields)
+            webhook_deliveries.note_delivered(session, due, status=outcome)
+        log.info("webhook delivered", status=outcome, **fields)
         return
     with transaction() as session:
         is_disabled = webhook_deliveries.note_failed(
-            session, due, failure, disable_after_s=rules.disable_after_s
+            session, due, outcome, disable_after_s=rules.disable_after_s
         )
-    log.warning("webhook not delivered", code=failure.code, **fields)
+    log.warning("webhook not delivered", code=outcome.code, **fields)
     if is_disabled:
-        log.error("webhook endpoint disabled", endpoint_id=fields["endpoint_id"], code=failure.code)
+        log.error("webhook endpoint disabled", endpoint_id=fields["endpoint_id"], code=outcome.code)
 
 
 def deliver_until(

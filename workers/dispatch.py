@@ -13,8 +13,9 @@ from celery import chord
 from celery.canvas import Signature
 
 from db.states import Priority
-from workers import queue_room
+from workers import asked_drawings, queue_room
 from workers.app import app
+from workers.asked_drawings import Asked
 from workers.broker import DispatchError, check, faults_translated
 from workers.celeryconfig import (
     ASSEMBLE_QUEUE,
@@ -33,6 +34,7 @@ __all__ = [
     "ChunkMessage",
     "DispatchError",
     "check",
+    "end_drawing",
     "place_for_split",
     "send_assembly",
     "send_assembly_if_place",
@@ -161,28 +163,50 @@ def send_assembly_if_place(
             send_assembly(document_id, generation, priority=priority)
 
 
-def send_drawing(document_id: UUID, page_index: int, *, limit: int) -> bool:
-    """Ask for the image of a page, unless somebody did so just now.
+def send_drawing(document_id: UUID, page_index: int, *, tenant: str, limit: int) -> bool:
+    """Ask for the image of a page, unless somebody did so and it is not drawn yet.
+
+    It takes its turn with bulk documents: nothing limits how many images somebody looks at, as
+    quotas limit his documents, so they overtake nobody's.
 
     Returns:
-        False: the queue is full, and it was not asked for.
+        False: as many are wanted as may be, or the queue is full, and it was not asked for.
 
     Raises:
         DispatchError: the broker does not take it.
     """
     number = page_number(page_index)
-    with place_for_split(limit=limit) as has_place:
-        if has_place and queue_room.is_first_to_ask(f"draw.{document_id}.{number}"):
-            _send(
-                _signature(
-                    DRAW_TASK,
-                    document_id,
-                    page_index,
-                    argsrepr=f"('doc={document_id}', 'page={number}')",
-                    priority=Priority.INTERACTIVE,
+    name = _drawing_name(document_id, page_index)
+    asked = asked_drawings.ask(name, tenant=tenant, limit=limit)
+    if asked is not Asked.FIRST:
+        return asked is Asked.AGAIN
+    is_sent = False
+    try:
+        with queue_room.place_for_drawing(limit=limit) as has_place:
+            if has_place:
+                _send(
+                    _signature(
+                        DRAW_TASK,
+                        document_id,
+                        page_index,
+                        argsrepr=f"('doc={document_id}', 'page={number}')",
+                        priority=Priority.BULK,
+                    )
                 )
-            )
-        return has_place
+                is_sent = True
+    finally:
+        if not is_sent:
+            asked_drawings.forget(name)
+    return is_sent
+
+
+def end_drawing(document_id: UUID, page_index: int) -> None:
+    """Note that nobody is at the image of a page any more, so that another one has its place."""
+    asked_drawings.forget(_drawing_name(document_id, page_index))
+
+
+def _drawing_name(document_id: UUID, page_index: int) -> str:
+    return f"{document_id}.{page_number(page_index)}"
 
 
 def _chunk_signature(chunk: ChunkMessage, priority: Priority) -> Signature[object]:

@@ -4,8 +4,10 @@ It is made when somebody asks for it: nobody looks at most pages of an archive.
 """
 
 import gzip
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 import orjson
@@ -19,6 +21,7 @@ from db.states import DocumentState, PageState
 from storage import keys
 from storage.errors import StorageError
 from storage.object_store import ObjectStore
+from workers import dispatch
 from workers.ocr import encoded_page
 from workers.ocr.encoded_page import PageFrame
 from workers.ocr.errors import DocumentError, PageError, RenderChildError
@@ -27,6 +30,10 @@ from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
 
 log = structlog.get_logger(__name__)
+
+# A page that cannot be drawn is not tried before: the machine may only have been slow, or the
+# kernel short of memory; but a page may also cost the time limit whenever somebody asks.
+TRY_AGAIN_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +67,51 @@ def draw_page(
     """
     structlog.contextvars.bind_contextvars(document_id=str(document_id), page_index=page_index)
     try:
-        wanted = _read(document_id, page_index, transaction)
-        if wanted is None:
-            return False
-        image_key = keys.page_image_key(document_id, wanted.generation, page_index)
-        try:
-            source = wanted.source
-            path = source_file.fetch(document_id, sha256=source.sha256, key=source.key)
-            body = _drawn(wanted, store=store, path=path, renderer=renderer)
-        except (DocumentError, PageError) as error:
-            image_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
-            store.put(image_key, error.code.encode(), media_type="text/plain; charset=utf-8")
-            return False
-        store.put(image_key, body, media_type=encoded_page.MEDIA_TYPE)
-        # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds
-        # the object himself.
-        if _read(document_id, page_index, transaction) is None:
-            store.delete([image_key])
-            return False
+        return _draw(document_id, page_index, transaction, store, source_file, renderer)
     except (DatabaseError, StorageError, RenderChildError):
         log.warning("page image not made", exc_info=True)
         return False
-    return True
+    finally:
+        dispatch.end_drawing(document_id, page_index)
+
+
+def _draw(
+    document_id: UUID,
+    page_index: int,
+    transaction: Transaction,
+    store: ObjectStore,
+    source_file: SourceFile,
+    renderer: PageRenderer,
+) -> bool:
+    """Write an image, or why there cannot be one; say whether it was an image.
+
+    Raises:
+        DatabaseError: the page cannot be looked up.
+        StorageError: something cannot be read or written.
+        RenderChildError: there is no process to draw it.
+    """
+    wanted = _read(document_id, page_index, transaction)
+    if wanted is None:
+        return False
+    try:
+        source = wanted.source
+        path = source_file.fetch(document_id, sha256=source.sha256, key=source.key)
+        body = _drawn(wanted, store=store, path=path, renderer=renderer)
+    except (DocumentError, PageError) as error:
+        is_drawn = False
+        written_key = keys.page_image_error_key(document_id, wanted.generation, page_index)
+        reason = f"{error.code} {time.time() + TRY_AGAIN_S:.0f}"
+        store.put(written_key, reason.encode(), media_type="text/plain; charset=utf-8")
+    else:
+        is_drawn = True
+        written_key = keys.page_image_key(document_id, wanted.generation, page_index)
+        store.put(written_key, body, media_type=encoded_page.MEDIA_TYPE)
+    # Of a document that was deleted meanwhile nothing may stay; whoever deletes it later finds the
+    # object himself.
+    if _read(document_id, page_index, transaction) is None:
+        store.delete([written_key])
+        return False
+    return is_drawn
 
 
 def _read(document_id: UUID, page_index: int, transaction: Transaction) -> _Wanted | None:

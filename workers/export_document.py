@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,8 +12,10 @@ import structlog
 from db import document_sources, documents, exports, known_outcome
 from db.document_sources import ReadableBytes
 from db.engine import Session, Transaction
+from db.errors import StaleStateError
 from db.exports import ExportClaim
 from storage import keys
+from storage.errors import StorageError
 from storage.object_store import PART_BYTES, ObjectStore
 from workers import claimed_work
 from workers.lease import Lease
@@ -68,7 +71,7 @@ def export_document(
 ) -> int:
     """Make an export that waits; return its bytes.
 
-    0: nothing was to be done, or its document was at fault and it ended as failed. Run twice, the
+    0: nothing was to be done, its document was at fault, or somebody else has it. Run twice, the
     second run finds the first one's claim, or that it is done.
     """
     work = claimed_work.take(
@@ -92,21 +95,42 @@ def export_document(
         document_id=str(claim.document_id), attempt=claim.attempt
     )
     size_bytes = 0
-    with claimed_work.held(claim, exports, transaction=transaction, rules=rules) as held:
+    with (
+        claimed_work.held(claim, exports, transaction=transaction, rules=rules) as held,
+        _removed_if_stale(store, work.key),
+    ):
         if work.name == "pdf":
-            size_bytes = _write_pdf(work, store, source_file, renderer, held)
+            written_bytes = _write_pdf(work, store, source_file, renderer, held)
         else:
-            size_bytes = _write_text(work, store, held)
+            written_bytes = _write_text(work, store, held)
         held.check()
         known_outcome.commit(
             transaction,
             lambda session: exports.finish(
-                session, claim, result_key=work.key, size_bytes=size_bytes
+                session, claim, result_key=work.key, size_bytes=written_bytes
             ),
             stands=lambda session, _: exports.is_finished(session, claim, result_key=work.key),
         )
+        size_bytes = written_bytes
         log.info("export made", format=claim.format, pages=claim.pages, size_bytes=size_bytes)
     return size_bytes
+
+
+@contextmanager
+def _removed_if_stale(store: ObjectStore, key: str) -> Iterator[None]:
+    """Remove what an attempt has written that is no longer the export's.
+
+    Its document may be deleted, and its objects removed, so that nobody else would look for it.
+
+    Raises:
+        StaleStateError: the claim is lost.
+    """
+    try:
+        yield
+    except StaleStateError:
+        with suppress(StorageError):
+            store.delete([key])
+        raise
 
 
 def _read_work(session: Session, claim: ExportClaim) -> _Work:

@@ -28,6 +28,7 @@ from storage.errors import (
     StorageError,
     StorageUnavailableError,
 )
+from workers.app import HostExhaustedError
 from workers.dispatch import DispatchError
 from workers.ocr.errors import (
     DocumentError,
@@ -44,14 +45,6 @@ from workers.settings import SettingsError
 log = structlog.get_logger(__name__)
 
 EXIT_POISONED = 75  # EX_TEMPFAIL: the work was put back, a new process takes over
-
-
-class HostExhaustedError(Exception):
-    """This machine has no memory, thread, descriptor or disk left for the work.
-
-    It stands in for ``MemoryError`` when a task ends: Celery answers that one, out of a pool
-    child, by ending the whole worker.
-    """
 
 
 class Category(StrEnum):

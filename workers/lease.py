@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import structlog
 
 from db.errors import DatabaseError, StaleStateError
-from workers.failures import HostExhaustedError
+from workers.app import HostExhaustedError
 
 log = structlog.get_logger(__name__)
 

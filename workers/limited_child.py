@@ -10,7 +10,10 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final
+
+from workers.ocr.errors import DocumentTooLargeError, OcrError, PageCrashedError
 
 _MAX_OPEN_FILES: Final = 64
 _PR_SET_PDEATHSIG: Final = 1
@@ -24,6 +27,45 @@ def take_protocol_pipes() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     return requests, answers
+
+
+def serve(
+    requests: BinaryIO, answers: BinaryIO, answer: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    """Answer requests, one at a time, until there are no more.
+
+    What is no fault of the document ends the program, and is seen. So does a lack of memory, after
+    its answer: nobody knows what state it leaves a library in.
+
+    Args:
+        requests: from ``take_protocol_pipes``.
+        answers: likewise.
+        answer: returns the answer to a request.
+    """
+    send(answers, 0, {"ok": {}})
+    for line in requests:
+        request = json.loads(line)
+        _allow_cpu(request["cpu_s"])
+        answered = _answered(request, answer)
+        send(answers, request["id"], answered)
+        if answered.get("error", {}).get("code") == PageCrashedError.code:
+            return
+
+
+def _answered(
+    request: dict[str, Any], answer: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    try:
+        return {"ok": answer(request)}
+    except OcrError as error:
+        sizes = (
+            {"limit": error.limit, "actual": error.actual}
+            if isinstance(error, DocumentTooLargeError)
+            else {}
+        )
+        return {"error": {"code": error.code, "message": str(error), **sizes}}
+    except MemoryError:
+        return {"error": {"code": PageCrashedError.code, "message": "out of memory"}}
 
 
 def send(answers: BinaryIO, request_id: int, answer: dict[str, Any]) -> None:
@@ -58,7 +100,7 @@ def limit_itself(*, memory_bytes: int, write_bytes: int, parent_pid: int) -> Non
         sys.exit(0)
 
 
-def allow_cpu(cpu_s: float) -> None:
+def _allow_cpu(cpu_s: float) -> None:
     """Grant processor time for one request, in case the owner is not there to look at the clock."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

@@ -15,11 +15,14 @@ import structlog
 
 from db.states import Priority
 from workers import broker
+from workers.asked_drawings import most_drawings
 from workers.broker import DispatchError
 from workers.celeryconfig import (
     ASSEMBLE_QUEUE,
+    EXPORT_QUEUE,
     QUEUES,
     RECOGNIZE_QUEUE,
+    SPLIT_QUEUE,
     queue_list,
 )
 
@@ -27,8 +30,8 @@ log = structlog.get_logger(__name__)
 
 # The longest that a sender needs between asking and having sent, by far.
 RESERVATION_S = 60
-# Who waits for what he asked for asks again and again; as long as a page takes, at most.
-ASKED_S = 30
+_SHARE_OF_EXPORTS = 8
+_FEWEST_EXPORTS = 4  # of which bulk may have three
 
 # The first write is one that a server without memory refuses: it would let pass what comes later.
 # KEYS: reservations of the queue, what workers hold, then the lists that count.
@@ -58,9 +61,14 @@ def most_waiting(queue: str, priority: Priority, *, limit: int) -> int:
     """Return up to how many messages a queue is filled with documents of this priority.
 
     Bulk leaves a quarter free, so that an interactive document finds room at any time. Of the
-    queue of assemblies half is left for those that chords send by themselves.
+    queue of assemblies half is left for those that chords send by themselves. Of exports, which may
+    take minutes, few wait here: whose turn it is, is minded where they are sent.
     """
-    most = limit // 2 if queue == ASSEMBLE_QUEUE else limit
+    most = limit
+    if queue == ASSEMBLE_QUEUE:
+        most = limit // 2
+    elif queue == EXPORT_QUEUE:
+        most = max(limit // _SHARE_OF_EXPORTS, _FEWEST_EXPORTS)
     return most if priority is Priority.INTERACTIVE else most * 3 // 4
 
 
@@ -128,14 +136,18 @@ def place_for_chord(chunk_count: int, *, limit: int) -> Iterator[bool]:
         yield granted == chunk_count
 
 
-def is_first_to_ask(name: str) -> bool:
-    """Say whether nobody else asked for this in the last few seconds, and let it be known.
+@contextmanager
+def place_for_drawing(*, limit: int) -> Iterator[bool]:
+    """Take room for the message about one page image; yields whether there is some.
+
+    An eighth of the queue is left to documents, however many images wait.
 
     Raises:
         DispatchError: the broker does not answer, or refuses.
     """
-    with broker.redis_client() as client:
-        return bool(client.set(f"asked.{name}", 1, nx=True, ex=ASKED_S))
+    most = limit - most_drawings(limit=limit)
+    with _reservation(SPLIT_QUEUE, [SPLIT_QUEUE], most=most, wanted=1, fewest=1) as granted:
+        yield granted == 1
 
 
 @contextmanager

@@ -33,8 +33,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workers.limited_child import allow_cpu, limit_itself, send, take_protocol_pipes
-from workers.ocr.errors import DocumentTooLargeError, OcrError, PageCrashedError
+from workers.limited_child import limit_itself, serve, take_protocol_pipes
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.rendered_page import page_to_json
 from workers.ocr.sources import PageSource, SourceLimits, open_source
@@ -110,29 +109,7 @@ def main() -> None:
         ),
         pixels=mmap.mmap(config["pixels_fd"], 0),
     )
-    send(answers, 0, {"ok": {}})
-    for line in requests:
-        request = json.loads(line)
-        answer = _serve(child, request)
-        send(answers, request["id"], answer)
-        if answer.get("error", {}).get("code") == PageCrashedError.code:
-            return
-
-
-def _serve(child: _Child, request: dict[str, Any]) -> dict[str, Any]:
-    """Answer one request; what is no fault of the document ends the program, and is seen."""
-    allow_cpu(request["cpu_s"])
-    try:
-        return {"ok": child.answer(request)}
-    except OcrError as error:
-        sizes = (
-            {"limit": error.limit, "actual": error.actual}
-            if isinstance(error, DocumentTooLargeError)
-            else {}
-        )
-        return {"error": {"code": error.code, "message": str(error), **sizes}}
-    except MemoryError:
-        return {"error": {"code": PageCrashedError.code, "message": "out of memory"}}
+    serve(requests, answers, child.answer)
 
 
 if __name__ == "__main__":

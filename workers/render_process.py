@@ -92,7 +92,7 @@ class RenderProcess:
                         "max_pixels": max_pixels,
                         "max_pages": max_pages,
                         "max_file_bytes": max_file_bytes,
-                        **dict(zip(("output_fd", "max_output_bytes"), output or (), strict=False)),
+                        **_output_config(output),
                     },
                 )
             except OSError as error:
@@ -223,6 +223,13 @@ class RenderProcess:
         if status == -signal.SIGXCPU:
             return ChildOvertimeError("it used more processor time than its limit")
         return ChildDiedError(": ".join([f"it ended with status {status}", *last_words]))
+
+
+def _output_config(output: tuple[int, int] | None) -> dict[str, int]:
+    if output is None:
+        return {}
+    descriptor, max_bytes = output
+    return {"output_fd": descriptor, "max_output_bytes": max_bytes}
 
 
 def _anonymous_file(size_bytes: int) -> int:

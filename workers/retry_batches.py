@@ -31,7 +31,7 @@ def retry_batches(*, transaction: Transaction) -> bool:
                 count = batch_retrying.retry_some(session, batch_id, limit=_DOCUMENTS_PER_STEP)
             steps_left -= 1
             started += count
-            if count < _DOCUMENTS_PER_STEP:
+            if not count:
                 break
         log.info("batch retried", batch_id=str(batch_id), documents=started)
         if not steps_left:

@@ -18,8 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from workers.limited_child import allow_cpu, limit_itself, send, take_protocol_pipes
-from workers.ocr.errors import OcrError, PageCrashedError
+from workers.limited_child import limit_itself, serve, take_protocol_pipes
 from workers.ocr.searchable_pdf import SearchablePdf
 
 
@@ -67,24 +66,7 @@ def main() -> None:
         parent_pid=config["parent_pid"],
     )
     child = _Child(Path(f"/dev/fd/{config['output_fd']}"))
-    send(answers, 0, {"ok": {}})
-    for line in requests:
-        request = json.loads(line)
-        answer = _serve(child, request)
-        send(answers, request["id"], answer)
-        if answer.get("error", {}).get("code") == PageCrashedError.code:
-            return
-
-
-def _serve(child: _Child, request: dict[str, Any]) -> dict[str, Any]:
-    """Answer one request; what is no fault of the document ends the program, and is seen."""
-    allow_cpu(request["cpu_s"])
-    try:
-        return {"ok": child.answer(request)}
-    except OcrError as error:
-        return {"error": {"code": error.code, "message": str(error)}}
-    except MemoryError:
-        return {"error": {"code": PageCrashedError.code, "message": "out of memory"}}
+    serve(requests, answers, child.answer)
 
 
 if __name__ == "__main__":

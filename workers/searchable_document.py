@@ -19,12 +19,14 @@ from workers.ocr.errors import (
     EncryptedDocumentError,
     PageCrashedError,
     PageError,
+    PageTimeoutError,
     UnreadableDocumentError,
 )
 from workers.ocr.exports.page_view import Header, Page, is_failed, notices
 from workers.ocr.exports.pdf_facts import PageFacts
 from workers.ocr.exports.pdf_writer import ImagePdfWriter
 from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
+from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
 
@@ -33,7 +35,8 @@ ReadPages = Callable[[], Iterator[Page]]
 
 # Hidden text is small beside pages, but a page without images may get more than it had.
 _MORE_BYTES: Final = 512 * 2**20
-_MOST_RESTARTS: Final = 3
+# Enough for two pages that are given up, each tried twice.
+_MOST_STARTS: Final = 5
 # Writing takes as long as the file is large: this much for each of its MiB.
 _WRITE_S_PER_MIB: Final = 1.0
 _ERRORS: Final[dict[str, type[DocumentError]]] = {
@@ -54,7 +57,8 @@ def write_searchable_pdf(
 ) -> None:
     """Write a document as a PDF whose words can be found and selected.
 
-    A page over which MuPDF fails, or its child dies, stays without text, and the file says so.
+    A page over which MuPDF fails, or its child dies twice, stays without text, and the file says
+    so.
 
     Args:
         source: the file that the result was made from.
@@ -87,21 +91,17 @@ class _PdfMaker:
         self._output = output
         self._limits = limits
         self._password = password
+        self._suspects: set[int | None] = set()
         self._untouched: set[int] = set()
 
     def make(self, header: Header, read_pages: ReadPages, wanted: range | None) -> None:
-        for _ in range(_MOST_RESTARTS):
+        for _ in range(_MOST_STARTS):
             adding: list[int] = []
             child = self._start()
             try:
                 self._fill(child, header, read_pages(), wanted, adding)
             except (ChildDiedError, ChildOvertimeError) as error:
-                if not adding:
-                    raise UnreadableDocumentError(
-                        "The file crashed the program that puts text into it. Export or scan it "
-                        "again."
-                    ) from error
-                self._untouched.add(adding[-1])
+                self._suspect(adding[-1] if adding else None, error)
             else:
                 return
             finally:
@@ -110,6 +110,24 @@ class _PdfMaker:
             "Several pages crashed the program that puts text into them. Export or scan the file "
             "again."
         )
+
+    def _suspect(self, number: int | None, error: Exception) -> None:
+        """Note over what a child has ended: a page, or None, the file; the second time it counts.
+
+        A child that ends over a page need not have ended of it: the machine may have been slow
+        just then, and the kernel kills for want of memory whom it likes.
+
+        Raises:
+            UnreadableDocumentError: it is the file.
+        """
+        if number not in self._suspects:
+            self._suspects.add(number)
+        elif number is None:
+            raise UnreadableDocumentError(
+                "The file crashed the program that puts text into it. Export or scan it again."
+            ) from error
+        else:
+            self._untouched.add(number)
 
     def _start(self) -> RenderProcess:
         limits = self._limits
@@ -211,7 +229,7 @@ def _write_images(
             writer.add_notice(" ".join(notices(page)))
             continue
         try:
-            rendered = renderer.render(page["page_number"] - 1, dpi=page["dpi"], mode="ocr")
+            rendered = _rendered(page, renderer)
         except PageError as error:
             writer.add_notice(f"Page {page['page_number']} cannot be shown: {error}")
             continue
@@ -220,3 +238,15 @@ def _write_images(
         turns = (page["rotation_deg"] - rendered.rotation_deg) // 90 % 4
         writer.add_image(encode_page(np.rot90(rendered.pixels, -turns)), page)
     writer.finish(facts.as_texts())
+
+
+def _rendered(page: Page, renderer: PageRenderer) -> RenderedPage:
+    """Return a page with its pixels; one that took too long is tried once more in a fresh child.
+
+    Errors of ``PageRenderer.render`` pass through.
+    """
+    index, dpi = page["page_number"] - 1, page["dpi"]
+    try:
+        return renderer.render(index, dpi=dpi, mode="ocr")
+    except PageTimeoutError:
+        return renderer.render(index, dpi=dpi, mode="ocr")

@@ -38,7 +38,24 @@ def write_unlocked(source: Path, output: BinaryIO, *, password: str, limits: Ren
         UnreadableDocumentError: the file cannot be opened, or not be written.
         RenderChildError: the child cannot be started.
     """
+    try:
+        _write_once(source, output, password, limits)
+    except (ChildDiedError, ChildOvertimeError):
+        # It need not have ended of the file: the machine may have been slow, or short of memory.
+        output.truncate(0)
+        try:
+            _write_once(source, output, password, limits)
+        except (ChildDiedError, ChildOvertimeError) as error:
+            raise UnreadableDocumentError(
+                "The file crashed the program that removes its encryption. Send it without "
+                "encryption."
+            ) from error
+
+
+def _write_once(source: Path, output: BinaryIO, password: str, limits: RenderLimits) -> None:
     size_bytes = source.stat().st_size
+    opening_s = limits.open_timeout_s
+    writing_s = opening_s + _WRITE_S_PER_MIB * size_bytes / _BYTES_PER_MIB
     child = RenderProcess(
         memory_bytes=limits.memory_bytes,
         max_pixels=1,
@@ -47,16 +64,10 @@ def write_unlocked(source: Path, output: BinaryIO, *, password: str, limits: Ren
         program="workers.searchable_child",
         output=(output.fileno(), _GROWTH * size_bytes + _MORE_BYTES),
     )
-    opening_s = limits.open_timeout_s
-    writing_s = opening_s + _WRITE_S_PER_MIB * size_bytes / _BYTES_PER_MIB
-    request = {"op": "open", "path": str(source.resolve()), "password": password}
     try:
+        request = {"op": "open", "path": str(source.resolve()), "password": password}
         _ask(child, request, timeout_s=opening_s)
         _ask(child, {"op": "unlock"}, timeout_s=writing_s)
-    except (ChildDiedError, ChildOvertimeError) as error:
-        raise UnreadableDocumentError(
-            "The file crashed the program that removes its encryption. Send it without encryption."
-        ) from error
     finally:
         child.close()
 

@@ -1,5 +1,6 @@
 """One thing that a store said, and how its fields are read whoever said it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,8 @@ def size(value: object) -> int | None:
     """Return a size in bytes, whether it comes as a number or as a text; None: it says nothing."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
-    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+    # No object is larger, and of thousands of digits Python makes no number.
+    if isinstance(value, str) and not re.fullmatch("[0-9]{1,19}", value):
         return None
     found = int(value)
     return found if found >= 0 else None

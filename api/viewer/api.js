@@ -4,6 +4,7 @@ const KEY = "pagefleet-key";
 const WAIT_S = 2;
 const MOST_WAITS = 120;
 const ACCEPTED = 202;
+const FULL = new Set(["too_many_images", "too_many_open_exports"]);
 
 export class Problem extends Error {
   constructor(status, body) {
@@ -40,12 +41,22 @@ export const read = async (path, options) => (await ask(path, options)).json();
 
 export const act = (path, method, signal) => ask(path, { method, signal });
 
+/** Return an answer; null while there is no room for what was asked for. */
+async function askForRoom(path, signal) {
+  try {
+    return await ask(path, { signal });
+  } catch (error) {
+    if (FULL.has(error.code)) return null;
+    throw error;
+  }
+}
+
 /** Return an answer; while the server says that it is still being made, ask again. */
 async function whenMade(path, signal, reason) {
   for (let waits = 0; waits < MOST_WAITS; waits += 1) {
-    const answer = await ask(path, { signal });
-    if (answer.status !== ACCEPTED) return answer;
-    await sleep(secondsIn(answer.headers.get("Retry-After")), signal);
+    const answer = await askForRoom(path, signal);
+    if (answer && answer.status !== ACCEPTED) return answer;
+    await sleep(answer ? secondsIn(answer.headers.get("Retry-After")) : WAIT_S, signal);
   }
   throw new Problem(504, { detail: reason });
 }

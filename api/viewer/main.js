@@ -19,16 +19,33 @@ function reveal(id) {
   byId("forget-key").hidden = id === "key-view";
 }
 
+const OWN_MACHINE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Take the key of a link out of the address, where it is never sent, and out of the history. */
 function takeKeyFromAddress() {
-  // In the part of an address that is never sent; taken out of it, and of the history, at once.
   const given = new URLSearchParams(location.hash.slice(1)).get("key");
-  if (!given) return;
-  api.key.set(given);
+  if (!given) return null;
   history.replaceState(null, "", "#/");
+  if (given === api.key.get()) return null;
+  // Anybody can send a link: what is dropped here would be theirs who made the key.
+  if (api.key.get() || !OWN_MACHINE.test(location.hostname)) return given;
+  api.key.set(given);
+  return null;
+}
+
+function offer(key) {
+  shown?.stop();
+  shown = null;
+  reveal("key-view");
+  byId("key").value = key;
+  byId("key").focus();
+  notice(new Error("The link brings an API key, and what you send would belong to its owner. "
+    + "Continue only if it is yours; to leave it, reload the page."));
 }
 
 function show() {
-  takeKeyFromAddress();
+  const offered = takeKeyFromAddress();
+  if (offered) return offer(offered);
   const [, kind, id, page] = location.hash.slice(1).split("/");
   const number = Number.parseInt(page, 10) || 1;
   if (kind === "documents" && shown?.documentId === id && api.key.get()) return shown.showPage(number);

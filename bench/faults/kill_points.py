@@ -65,6 +65,8 @@ POINTS: Mapping[str, KillPoint] = {
     "assembly_before_commit": KillPoint("db.documents:finish", "before_commit"),
     "assembly_after_commit": KillPoint("db.documents:finish", "after_commit"),
     "assembly_before_ack": KillPoint(_ACKNOWLEDGE, "before", _ASSEMBLE),
+    # Nothing but the message says that the image is wanted.
+    "draw_in_page": KillPoint("workers.draw_page:_drawn", "before"),
     # The rows are marked as sent, and no message is.
     "sweep_before_publish": KillPoint("workers.recover_stalled:_send", "before"),
     "sweep_after_publish": KillPoint("workers.recover_stalled:_send", "after"),

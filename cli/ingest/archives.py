@@ -18,7 +18,7 @@ _ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _ZIP_MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_BYTES: Final = 512
 # Between an archive and its member, in keys and reports.
-SEPARATOR: Final = "!/"
+_SEPARATOR: Final = "!/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,7 @@ class Archive:
         count = 0
         try:
             with self.content.opened() as file:
-                size = os.fstat(file.fileno()).st_size
-                budget = Budget(self.limits, size)
+                budget = Budget(self.limits, os.fstat(file.fileno()).st_size)
                 for found in _scan(file, self.kind, self.key, self.fingerprint, budget, depth=1):
                     count += 1
                     yield found
@@ -61,11 +60,11 @@ def open_archive(
         ContentError: it cannot be read.
     """
     with content.opened() as file:
-        kind = kind_of(file)
+        kind = _kind_of(file)
     return None if kind is None else Archive(content, key, fingerprint, kind, limits)
 
 
-def kind_of(file: IO[bytes]) -> str | None:
+def _kind_of(file: IO[bytes]) -> str | None:
     """Tell from its content what a file at its beginning is: zip, tar, gz, xz, or None."""
     head = file.read(_HEAD_BYTES)
     file.seek(0)
@@ -93,7 +92,7 @@ def _scan(
     else:
         members = tar_members.members(file, kind, budget)
     for member in members:
-        member_key = f"{key}{SEPARATOR}{member.name}"
+        member_key = f"{key}{_SEPARATOR}{member.name}"
         if member.refusal is not None:
             yield refused(member_key, *member.refusal)
         elif has_archive_name(member.name):
@@ -128,7 +127,7 @@ def _nested(
     except ContentError as error:
         yield refused(key, error.code, error.message)
         return
-    kind = kind_of_spooled(content)
+    kind = _kind_of_spooled(content)
     if kind is None:
         yield Found(key=key, path=key, name=_last_part(member.name), load=lambda: content)
         return
@@ -148,10 +147,10 @@ def _nested(
         yield refused(key, "empty", "The archive has no files.")
 
 
-def kind_of_spooled(content: SpooledContent) -> str | None:
+def _kind_of_spooled(content: SpooledContent) -> str | None:
     """Tell what a member is."""
     content.file.seek(0)
-    return kind_of(content.file)
+    return _kind_of(content.file)
 
 
 def _last_part(name: str) -> str:

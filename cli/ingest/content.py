@@ -202,17 +202,17 @@ def digest_of(
         ContentError: it has more than ``max_bytes``.
         OSError: it cannot be read.
     """
-    hashed, size, head = hashlib.sha256(), 0, b""
+    hashed, size_bytes, head = hashlib.sha256(), 0, b""
     while block := file.read(_BLOCK_BYTES):
-        size += len(block)
-        if max_bytes is not None and size > max_bytes:
+        size_bytes += len(block)
+        if max_bytes is not None and size_bytes > max_bytes:
             raise ContentError("file_too_large", f"It has more than {max_bytes:,} bytes.")
         if len(head) < HEAD_BYTES:
             head = (head + block)[:HEAD_BYTES]
         hashed.update(block)
         if copy is not None:
             copy.write(block)
-    return Digest(size, hashed.hexdigest(), head)
+    return Digest(size_bytes, hashed.hexdigest(), head)
 
 
 def _unreadable(error: Exception) -> ContentError:

@@ -45,8 +45,7 @@ class Plan:
         refusal = found.refusal
         if refusal is None:
             try:
-                content = found.content or (found.load and found.load())
-                assert content is not None  # noqa: S101 - a record without a refusal has one
+                content = found.fetch()
                 try:
                     digest = content.digest()
                 finally:
@@ -92,7 +91,7 @@ def estimate_seconds(plan: Plan, client: ApiClient) -> float | None:
     return round(pages / load.pages_per_s, 1)
 
 
-def look(source: Source, plan: Plan) -> "list[tuple[Found, str, str]]":
+def look(source: Source, plan: Plan) -> list[tuple[Found, str, str]]:
     """Count all files of a source; return those that would not be sent."""
     unsent = []
     for found in source.scan():

@@ -19,31 +19,28 @@ class Folder:
     limits: ArchiveLimits
 
     def scan(self) -> Iterator[Found]:
-        yield from self._below(self.root, "")
-
-    def _below(self, folder: Path, way: str) -> Iterator[Found]:
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            yield refused(way or ".", "unreadable", f"The folder cannot be read: {error.strerror}.")
-            return
-        for entry in entries:
-            key = f"{way}{entry.name}"
+        # A list and no recursion: folders may be nested deeper than calls. The last is the next.
+        ahead = [""]
+        while ahead:
+            key = ahead.pop()
+            path = self.root / key
             try:
-                # Not the entry's own: it keeps what it knew when the folder was read.
-                status = os.lstat(entry.path)
+                # Not what a listing said: it keeps what it knew when the folder was read.
+                status = path.lstat() if key else path.stat()
+                if stat.S_ISDIR(status.st_mode):
+                    way = f"{key}/" if key else ""
+                    names = sorted((entry.name for entry in path.iterdir()), reverse=True)
+                    ahead += [f"{way}{name}" for name in names]
+                    continue
             except OSError as error:
-                yield refused(key, "unreadable", f"It cannot be read: {error.strerror}.")
+                yield refused(key or ".", "unreadable", f"It cannot be read: {error.strerror}.")
                 continue
-            if stat.S_ISDIR(status.st_mode):
-                yield from self._below(Path(entry.path), f"{key}/")
-            elif stat.S_ISLNK(status.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 yield refused(key, "link", "It is a link, and links in folders are not followed.")
             elif not stat.S_ISREG(status.st_mode):
                 yield refused(key, "not_a_file", "It is no regular file.")
             else:
-                yield from self._file(Path(entry.path), key, status)
+                yield from self._file(path, key, status)
 
     def _file(self, path: Path, key: str, status: os.stat_result) -> Iterator[Found]:
         content = FileContent(path, follow_link=False)

@@ -59,6 +59,16 @@ class Found:
     is_named: bool = False
     fields: SentFields = field(default_factory=SentFields)
 
+    def fetch(self) -> Content:
+        """Return the bytes of a file that is not refused.
+
+        Raises:
+            ContentError: they are not to be had.
+        """
+        content = self.content or (self.load and self.load())
+        assert content is not None  # noqa: S101 - a record without a refusal has one
+        return content
+
 
 class Source(Protocol):
     """Where files come from: a folder, a manifest, an archive."""

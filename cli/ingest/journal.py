@@ -39,13 +39,13 @@ PENDING: Final = "pending"
 SENT: Final = "sent"
 DUPLICATE: Final = "duplicate"
 REFUSED: Final = "refused"
+# By the API; told apart from what was refused here, which is looked at anew each time.
+REJECTED: Final = "rejected"
 SKIPPED: Final = "skipped"
 FAILED: Final = "failed"
 # What is not tried again as long as the file is the same: its document stands, or the API has said
 # that it never will.
-_DONE: Final = frozenset({SENT, DUPLICATE, "rejected"})
-# Refused by the API; told apart from what was refused here, which is looked at anew each time.
-REJECTED: Final = "rejected"
+_DONE: Final = frozenset({SENT, DUPLICATE, REJECTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Outcome:
 
     Attributes:
         path: its bytes, as the file system or the archive has them.
-        state: ``pending``, ``sent``, ``duplicate``, ``refused``, ``skipped`` or ``failed``.
+        state: one of those that are named above.
         document_id: of the document that stands for it.
         code: why there is none.
         message: likewise, for people.
@@ -236,15 +236,6 @@ class Journal:
                     for record in records
                 ),
             )
-
-    def sent_bytes_and_files(self) -> tuple[int, int]:
-        """Return how many files have a document, and how many bytes they have."""
-        with self._errors():
-            files, size = self._database.execute(
-                "SELECT count(*), coalesce(sum(size_bytes), 0) FROM entries WHERE state IN (?, ?)",
-                (SENT, DUPLICATE),
-            ).fetchone()
-        return files, size
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield every file once, in the order in which they were found first."""

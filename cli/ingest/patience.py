@@ -92,4 +92,4 @@ class Patience:
 
 def is_of_one_file(error: ApiError) -> bool:
     """Say whether a refusal is about the file that was sent, and not about all."""
-    return error.status in {413, 415, 422} and error.code != "unknown_batch"
+    return error.status in {413, 415, 422}

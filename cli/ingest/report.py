@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from api.csv_rows import harmless
 from cli.console import as_text
 from cli.errors import CommandError
 from cli.ingest import journal as states
 from cli.ingest.journal import Journal, Outcome
+from workers.ocr.exports.escaping import harmless_cell
 
 COLUMNS: Final = (
     "path",
@@ -77,7 +77,8 @@ def write_report(journal: Journal, stem: Path) -> Written:
             for record in records(journal):
                 written.by_state[str(record["state"])] += 1
                 writer.writerow([
-                    harmless(cell) if isinstance(cell, str) else cell for cell in record.values()
+                    harmless_cell(cell) if isinstance(cell, str) else cell
+                    for cell in record.values()
                 ])
                 as_lines.write(json.dumps(record) + "\n")
         for source, target in zip(partial, paths, strict=True):

@@ -24,14 +24,13 @@ class Tally:
 
     states: Counter[str] = field(default_factory=Counter)
     known: int = 0
-    size_bytes: int = 0
 
     @property
     def files(self) -> int:
         return sum(self.states.values()) + self.known
 
 
-_Job = tuple[Found, bytes, Content]
+_Upload = tuple[Found, bytes, Content]
 
 
 class Senders:
@@ -48,7 +47,7 @@ class Senders:
         self._uploader = uploader
         self._stop = stop
         self._on_sent = on_sent
-        self._jobs: queue.Queue[_Job | None] = queue.Queue(_WAITING_PER_SENDER * count)
+        self._uploads: queue.Queue[_Upload | None] = queue.Queue(_WAITING_PER_SENDER * count)
         self._failure: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._work, name=f"send-{number}", daemon=True)
@@ -57,13 +56,13 @@ class Senders:
         for thread in self._threads:
             thread.start()
 
-    def hand_over(self, job: _Job) -> None:
+    def hand_over(self, upload: _Upload) -> None:
         """Let a thread send a file; waits for its turn.
 
         Raises:
             StoppedError: the run is to end.
         """
-        self._put(job)
+        self._put(upload)
 
     def finish(self) -> None:
         """Wait until all is sent.
@@ -88,10 +87,10 @@ class Senders:
         if self._failure is not None:
             raise self._failure
 
-    def _put(self, job: _Job | None) -> None:
+    def _put(self, upload: _Upload | None) -> None:
         while not self._stop.is_set():
             try:
-                self._jobs.put(job, timeout=_LOOK_S)
+                self._uploads.put(upload, timeout=_LOOK_S)
             except queue.Full:
                 continue
             return
@@ -101,13 +100,13 @@ class Senders:
     def _work(self) -> None:
         while not self._stop.is_set():
             try:
-                job = self._jobs.get(timeout=_LOOK_S)
+                upload = self._uploads.get(timeout=_LOOK_S)
             except queue.Empty:
                 continue
-            if job is None:
+            if upload is None:
                 return
             try:
-                self._on_sent(self._uploader.send(*job))
+                self._on_sent(self._uploader.send(*upload))
             except StoppedError:
                 return
             except BaseException as error:  # noqa: BLE001 - the main thread raises it again
@@ -148,7 +147,6 @@ def run(
                 tally.known += 1
             else:
                 tally.states[sent.state] += 1
-                tally.size_bytes += sent.size_bytes or 0
             report(sent, tally)
 
     pool = Senders(uploader, count=senders, stop=stop, on_sent=account)
@@ -181,9 +179,8 @@ def _hand_over(
     account: Callable[[Sent | None], None],
 ) -> None:
     try:
-        content = found.content or (found.load and found.load())
+        content = found.fetch()
     except ContentError as error:
         account(uploader.refuse(found, key, Refusal(error.code, error.message)))
         return
-    assert content is not None  # noqa: S101 - a record without a refusal has one
     pool.hand_over((found, key, content))

@@ -2,16 +2,22 @@
 
 import gzip
 import lzma
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, TypeVar
 
 from cli.ingest.archive_limits import ArchiveError, Budget
 from cli.ingest.members import Member
 
 # A header of any tar that is not made to harm; tarfile reads it whole, and a thousand in a row.
 _MOST_AT_ONCE_BYTES: Final = 128 * 2**10
+# All that stands before one member, of which tarfile keeps several times as much: lists of holes.
+_MOST_HEADERS_BYTES: Final = 2**20
+# No name has more in a row; tarfile looks for the end of digits from each of them anew.
+_MOST_DIGITS: Final = 256
+_DIGITS: Final = re.compile(rb"[0-9]+")
 _PART_BYTES: Final = 64 * 2**10
 _SKIP_BYTES: Final = 64 * 2**10
 _XZ_MEMORY_BYTES: Final = 128 * 2**20  # xz -9 takes 65 MiB
@@ -26,6 +32,8 @@ _BROKEN: Final = (
     RecursionError,
     ValueError,
 )
+
+T = TypeVar("T")
 
 
 class _Readable(Protocol):
@@ -44,11 +52,11 @@ def members(file: IO[bytes], kind: str, budget: Budget) -> Iterator[Member]:
         ArchiveError: it is broken, or a limit is reached.
     """
     stream = _Forward(_decompressed(file, kind), budget)
-    archive = stream.guarded(
+    archive: Any = stream.headers(
         lambda: tarfile.TarFile(fileobj=stream, errorlevel=2)  # type: ignore[arg-type] # as far as it is used
     )
     number = 0
-    while (info := stream.guarded(archive.next)) is not None:
+    while (info := stream.headers(archive.next)) is not None:
         archive.members = []  # it would keep them all
         archive.pax_headers.clear()
         budget.take_members(1)
@@ -58,6 +66,7 @@ def members(file: IO[bytes], kind: str, budget: Budget) -> Iterator[Member]:
     if stream.last != bytes(_BLOCK):
         # tarfile takes a broken header for the end.
         raise stream.failed("The archive is broken or cut off: it has no mark of its end.")
+    stream.require_no_more()
 
 
 def is_old_header(block: bytes) -> bool:
@@ -112,7 +121,29 @@ class _Forward:
         self._budget = budget
         self._position = 0
         self._failure: ArchiveError | None = None
+        self._headers_left: int | None = None
         self.last = b""
+
+    def headers(self, read: Callable[[], T]) -> T:
+        """Let tarfile read what stands before one member.
+
+        Raises:
+            ArchiveError: the archive is broken, made to harm, or a limit is reached.
+        """
+        self._headers_left = _MOST_HEADERS_BYTES
+        found: T = self.guarded(read)
+        self._headers_left = None
+        return found
+
+    def require_no_more(self) -> None:
+        """Require that nothing but zeros follows the end, as nobody would see what does.
+
+        Raises:
+            ArchiveError: something does, or a limit is reached.
+        """
+        while block := self.guarded(lambda: self._take(_SKIP_BYTES)):
+            if block.strip(b"\0"):
+                raise self.failed("Something follows the end of the archive; unpack it to see it.")
 
     def guarded(self, read: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is read
         """Read something; after a failure everything fails, since nothing is in its place.
@@ -138,13 +169,11 @@ class _Forward:
     def read(self, size: int) -> bytes:
         if size > _MOST_AT_ONCE_BYTES:
             raise ArchiveError("archive_damaged", "A header of the archive is far too long.")
-        parts = []
-        while size > 0 and (part := self._source.read(size)):
-            self._position += len(part)
-            self._budget.take_bytes(len(part))
-            parts.append(part)
-            size -= len(part)
-        self.last = b"".join(parts)
+        self.last = self._take(size)
+        if self._headers_left is not None:
+            self._headers_left -= len(self.last)
+            if self._headers_left < 0 or _has_many_digits(self.last):
+                raise ArchiveError("archive_damaged", "A header of the archive is made to harm.")
         return self.last
 
     def tell(self) -> int:
@@ -154,12 +183,25 @@ class _Forward:
         if position < self._position:
             raise ArchiveError("archive_damaged", "The archive leads backwards.")
         while self._position < position:
-            if not self.read(min(position - self._position, _SKIP_BYTES)):
+            if not self._take(min(position - self._position, _SKIP_BYTES)):
                 break
         return self._position
 
     def seekable(self) -> bool:
         return True
+
+    def _take(self, size: int) -> bytes:
+        parts = []
+        while size > 0 and (part := self._source.read(size)):
+            self._position += len(part)
+            self._budget.take_bytes(len(part))
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def _has_many_digits(block: bytes) -> bool:
+    return any(len(digits) > _MOST_DIGITS for digits in _DIGITS.findall(block))
 
 
 class _Xz:

@@ -18,6 +18,7 @@ import pytest
 from tests.support.commands import ROOT
 from tests.support.corpus import corpus_files
 from tests.support.fleet import Fleet, wait_for
+from tests.support.pdf_files import assemble_pdf
 
 FILES = 500
 KINDS = 20
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.timeout(1_500)
 def text_pdf(number: int) -> bytes:
     """Return a page with one line of text."""
     content = f"BT /F1 24 Tf 72 700 Td (Box {number}) Tj ET".encode()
-    objects = [
+    return assemble_pdf([
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         (
@@ -39,20 +40,7 @@ def text_pdf(number: int) -> bytes:
         ),
         b"<</Length %d>>stream\n%s\nendstream" % (len(content), content),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
-    body, offsets = b"%PDF-1.4\n", []
-    for index, each in enumerate(objects, 1):
-        offsets.append(len(body))
-        body += b"%d 0 obj%s\nendobj\n" % (index, each)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    return (
-        body
-        + b"xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF"
-        % (
-            table,
-            len(body),
-        )
-    )
+    ])
 
 
 def image(number: int) -> bytes:

@@ -169,4 +169,16 @@ def test_files_that_are_refused_or_fail_say_why_and_keys_are_enough(
     page.reload()
     expect(page.locator("#list-view")).to_be_visible()
     assert page.url == f"{fleet.api_url}/#/"
+
+    # A link of somebody else's brings a key that is not taken unasked.
+    page.goto(f"{fleet.api_url}/#key=pf_other_key")
+    expect(page.get_by_label("API key")).to_have_value("pf_other_key")
+    expect(page.locator("#notice")).to_contain_text("only if it is yours")
+    page.reload()
+    expect(page.locator("#list-view")).to_be_visible()
+    elsewhere = page.context.new_page()
+    elsewhere.goto(f"{fleet.api_url.replace('127.0.0.1', 'archive.localhost')}/#key={fleet.key}")
+    expect(elsewhere.locator("#key-view")).to_be_visible()
+    elsewhere.keyboard.press("Enter")
+    expect(elsewhere.locator("#list-view")).to_be_visible()
     assert visit.errors == []

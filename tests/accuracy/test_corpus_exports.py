@@ -17,6 +17,7 @@ from tests.support.export_checks import (
     hocr_words,
 )
 from tests.support.models import require_corpus
+from tests.support.results import split_result
 from tests.support.searchable import lost_words, word_count
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.engine import OcrEngine
@@ -80,8 +81,7 @@ def test_every_file_validates_and_gives_its_words_back(
         except DocumentError:
             continue  # broken on purpose: it has no result
         tried += 1
-        header = {key: value for key, value in result.items() if key not in {"full_text", "pages"}}
-        pages = result["pages"]
+        header, pages = split_result(result)
         written = {name: "".join(make(header, pages)) for name, make in TEXT_WRITERS.items()}
         text = letters(line["text"] for page in pages for line in page.get("lines", ()))
         assert letters(alto_words(check_alto(written["alto"]))) == text, path

@@ -4,6 +4,8 @@ After every fault the stage requires what has to hold: the document has the resu
 one, every row came to its end once, none is open or past a deadline, and no message is left.
 """
 
+from uuid import uuid4
+
 import pytest
 
 from tests.support.fault_stage import SWEEPS, FaultStage
@@ -184,3 +186,24 @@ def test_without_a_sweep_a_document_stays_open(stage: FaultStage) -> None:
 
     stage.start(*SWEEPS)
     stage.check(document_id)
+
+
+def test_what_an_earlier_test_left_with_a_worker_comes_by_no_armed_point(
+    stage: FaultStage,
+) -> None:
+    stage.arm("chunk_after_claim", "group")
+    stage.submit()
+    stage.reached("chunk_after_claim")
+    wait_for("the end of a reader", stage.is_a_worker_dead, timeout_s=30)
+    stage.settle()
+    # It listens before its child has loaded the models, and keeps what it takes for the child.
+    stage.wait_until_workers_are_idle()
+    for _ in range(6):
+        stage.send("pages.recognize_chunk", str(uuid4()), queue="recognize")
+    stage.wait_until_taken()
+
+    stage.settle()
+    stage.arm("chunk_after_claim", "memory")
+    stage.wait_until_workers_are_idle()
+
+    assert not stage.was_reached("chunk_after_claim")

@@ -16,6 +16,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from cli.client import ApiClient
 from db import api_keys
 from db.engine import Database
 from db.models import Document
@@ -47,9 +48,22 @@ class RecordedDrawings:
     has_room: bool = True
     asked: list[tuple[UUID, int]] = field(default_factory=list)
 
-    def __call__(self, document_id: UUID, page_index: int) -> bool:
+    def __call__(self, document_id: UUID, page_index: int, *, tenant: str) -> bool:  # noqa: ARG002 - the door's
         if self.has_room:
             self.asked.append((document_id, page_index))
+        return self.has_room
+
+
+@dataclass
+class RecordedExports:
+    """Is told of exports that wait; by default it has no room, and the sweep finds their rows."""
+
+    has_room: bool = False
+    asked: list[UUID] = field(default_factory=list)
+
+    def __call__(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool:
+        del document_id, priority
+        self.asked.append(export_id)
         return self.has_room
 
 
@@ -81,6 +95,16 @@ def open_store(bucket: S3Bucket, *, endpoint_url: str | None = None) -> S3Object
 def make_key(database: Database, tenant: str) -> str:
     with database.transaction() as session:
         return api_keys.create(session, tenant=tenant, name="test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedApi:
+    """The API on real servers, as the command line meets it."""
+
+    url: str
+    key: str
+    client: ApiClient
+    database: Database
 
 
 def documents_in(database: Database) -> list[Document]:

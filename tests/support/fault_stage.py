@@ -1,9 +1,10 @@
 """A fleet whose processes can be killed at named points, and what has to hold afterwards."""
 
 import json
+import socket
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from tests.support.fault_checks import check_ended_once, forget_documents, log_m
 from tests.support.fleet import Fleet, wait_for, without_run
 from tests.support.services import S3Bucket, s3_client
 from tests.support.text_pdfs import PROSE, picture_of, write_lines
-from workers.celeryconfig import QUEUES, queue_list
+from workers.celeryconfig import QUEUES, SEPARATOR, queue_list
 
 # A recovery waits for a lease or a grace, and sometimes for one after the other.
 END_TIMEOUT_S = 90.0
 REACH_TIMEOUT_S = 60.0
+# Of one question to all workers; one that just starts does not hear it, and is asked again.
+_ANSWER_TIMEOUT_S = 2.0
 KEY_PREFIX = "stage:"
 
 # Two of each, so that one goes on while the other is dead. Who splits and assembles loads no models
@@ -41,6 +44,7 @@ PROCESSES = {
     "sweep-b": ("reconcile",),
 }
 SWEEPS = ("sweep-a", "sweep-b")
+WORKERS = ("reader-a", "reader-b", "clerk-a", "clerk-b")
 
 # Short, and longer than a busy machine lets a healthy process wait.
 SETTINGS = {
@@ -107,6 +111,10 @@ class FaultStage:
         self._held[point] += who["action"] == "hold"
         return who
 
+    def was_reached(self, point: str) -> bool:
+        """Say whether somebody came by an armed point of whom ``reached`` has not told."""
+        return bool(self.redis.exists(f"faults:{point}:reached"))
+
     def release(self, point: str) -> None:
         """Let one that waits go on."""
         self._held[point] -= 1
@@ -122,13 +130,19 @@ class FaultStage:
         return next(name for name in running if self.fleet.pid(name) == who["group"])
 
     def settle(self) -> None:
-        """End what a test left: let go who waits, forget all, start what is dead or was stopped."""
+        """End what a test left: let go who waits, forget all, start what is dead or was stopped.
+
+        A worker whose child is dead keeps what it was sent for the next child. It would come by a
+        point that the next test arms, long after the document it is about has ended; so workers
+        that live on have to be done with all they hold.
+        """
         for point in POINTS:
             self.redis.delete(f"faults:{point}", f"faults:{point}:reached")
             while self._held[point] > 0:
                 self.release(point)
         self.redis.delete(_UNACKED, _UNACKED_INDEX, *_QUEUES)
         forget_documents(self.fleet.database)
+        self.wait_until_workers_are_idle()
         self.start(*(name for name in PROCESSES if not self.fleet.is_running(name)))
 
     def start(self, *names: str) -> None:
@@ -172,11 +186,8 @@ class FaultStage:
 
     def send(self, task: str, *arguments: object, queue: str) -> None:
         """Put a message of one's own on a queue."""
-        app = celery.Celery(broker=self.broker_url, set_as_current=False)
-        app.conf.broker_transport_options = {"global_keyprefix": KEY_PREFIX}
-        with app.connection_for_write() as connection:
+        with self._celery() as app, app.connection_for_write() as connection:
             app.send_task(task, arguments, queue=queue, connection=connection)
-        app.close()
 
     def value(self, query: str, **values: object) -> Any:
         """Return the only value that a query finds."""
@@ -212,6 +223,24 @@ class FaultStage:
             timeout_s=END_TIMEOUT_S,
         )
 
+    def is_a_worker_dead(self) -> bool:
+        """Say whether one of the workers does not run."""
+        return not all(map(self.fleet.is_running, WORKERS))
+
+    def wait_until_workers_are_idle(self) -> None:
+        """Wait until each worker that is alive says that it holds no message."""
+        running = filter(self.fleet.is_running, WORKERS)
+        nodes = [f"{name}@{socket.gethostname()}" for name in running]
+        idle: dict[str, list[object]] = {node: [] for node in nodes}
+        with self._celery() as app:
+            inspect = app.control.inspect(nodes, timeout=_ANSWER_TIMEOUT_S, limit=len(nodes))
+
+            def are_idle() -> bool:
+                # In this order: what is reserved becomes active, never the other way round.
+                return all(ask() == idle for ask in (inspect.reserved, inspect.active))
+
+            wait_for(f"the end of what {nodes} hold", are_idle, timeout_s=END_TIMEOUT_S)
+
     def result(self, document_id: UUID) -> Result:
         state, key = self.fleet.rows(
             "SELECT state, result_key FROM documents WHERE id = %(id)s", id=document_id
@@ -238,15 +267,24 @@ class FaultStage:
         """Require that each row of the test came to its end once, and nobody waits for any."""
         documents = self.fleet.rows("SELECT id FROM documents")
         check_ended_once(self.fleet.database, [document_id for (document_id,) in documents])
-        self._require_empty_queues()
+        self.wait_until_taken()
 
-    def _require_empty_queues(self) -> None:
-        """Require that hints about work that is done are taken and dropped, not left for ever."""
+    def wait_until_taken(self) -> None:
+        """Wait until workers have taken all messages, hints about work that is done too."""
         wait_for(
             "the end of all messages",
             lambda: self._waiting() == 0,
             timeout_s=END_TIMEOUT_S,
         )
+
+    @contextmanager
+    def _celery(self) -> Iterator[celery.Celery]:
+        app = celery.Celery(broker=self.broker_url, set_as_current=False)
+        app.conf.broker_transport_options = {"global_keyprefix": KEY_PREFIX, "sep": SEPARATOR}
+        try:
+            yield app
+        finally:
+            app.close()
 
     def _waiting(self) -> int:
         return sum(self.redis.llen(queue) for queue in _QUEUES)

@@ -1,29 +1,73 @@
 """Small PDFs, written object by object where no library would write such a thing."""
 
 import io
+import random
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
 
 import pymupdf
 
 LAUGHS_PER_LEVEL = 10
+_BLOCK_BYTES = 2**20
 
 
 def assemble_pdf(objects: Sequence[bytes]) -> bytes:
     """Return a PDF of these objects, numbered from 1; the first is the catalog."""
     pdf = io.BytesIO()
+    offsets = _write_objects(pdf, objects)
+    _write_end(pdf, offsets)
+    return pdf.getvalue()
+
+
+def large_pdf(path: Path, line: str, *, size_bytes: int, is_random: bool = False) -> None:
+    """Write a PDF of about this size: a page that states one line, and an object nobody needs.
+
+    That object is zeros, which a file system keeps for nothing, or what nothing packs.
+    """
+    content = b"BT /F 12 Tf 20 60 Td (%s) Tj ET" % line.encode("ascii")
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        (
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Contents 4 0 R"
+            b"/Resources<</Font<</F 5 0 R>>>>>>"
+        ),
+        b"<</Length %d>>stream\n%s\nendstream" % (len(content), content),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    with path.open("wb") as pdf:
+        offsets = _write_objects(pdf, objects)
+        offsets.append(pdf.tell())
+        pdf.write(b"%d 0 obj\n<</Length %d>>stream\n" % (len(offsets), size_bytes))
+        if is_random:
+            noise = random.Random(line)  # noqa: S311 - no secret
+            for start in range(0, size_bytes, _BLOCK_BYTES):
+                pdf.write(noise.randbytes(min(_BLOCK_BYTES, size_bytes - start)))
+        else:
+            pdf.seek(size_bytes, io.SEEK_CUR)
+        pdf.write(b"\nendstream\nendobj\n")
+        _write_end(pdf, offsets)
+
+
+def _write_objects(pdf: IO[bytes], objects: Sequence[bytes]) -> list[int]:
+    """Write the head and these objects; return where each begins."""
     pdf.write(b"%PDF-1.7\n")
     offsets = []
     for number, body in enumerate(objects, start=1):
         offsets.append(pdf.tell())
         pdf.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    return offsets
+
+
+def _write_end(pdf: IO[bytes], offsets: Sequence[int]) -> None:
     xref_at = pdf.tell()
-    pdf.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    pdf.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(offsets) + 1))
     pdf.writelines(b"%010d 00000 n \n" % offset for offset in offsets)
     pdf.write(
-        b"trailer\n<</Root 1 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, xref_at)
+        b"trailer\n<</Root 1 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF\n" % (len(offsets) + 1, xref_at)
     )
-    return pdf.getvalue()
 
 
 def stream(dictionary: bytes, content: bytes) -> bytes:

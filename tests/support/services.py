@@ -120,6 +120,17 @@ def s3_client(bucket: S3Bucket) -> "S3Client":
     )
 
 
+def put_with_a_key_of_its_own(bucket: S3Bucket, key: str) -> None:
+    """Put an object that the store encrypts, and hands out to nobody without the sender's key."""
+    s3_client(bucket).put_object(
+        Bucket=bucket.name,
+        Key=key,
+        Body=b"%PDF-1.7",
+        SSECustomerAlgorithm="AES256",
+        SSECustomerKey="0" * 32,
+    )
+
+
 def _execute(postgres: Postgres, statement: sql.Composed) -> None:
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         connection.execute(statement)

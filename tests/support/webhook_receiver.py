@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class WebhookReceiver:
     answer: Callable[[ReceivedWebhook], int] = lambda _: 204
     received: list[ReceivedWebhook] = field(default_factory=list)
     location: str | None = None
+
+    @property
+    def port(self) -> int:
+        port = urlsplit(self.url).port
+        assert port is not None
+        return port
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Final
 import cv2
 import numpy as np
 
+from workers.ocr.errors import PageTooLargeError
 from workers.ocr.orientation import QUARTER_TURNS
 from workers.ocr.page_image import PageImage
 from workers.ocr.upright import turned_page
@@ -33,7 +34,7 @@ def encode_page(image: PageImage, frame: PageFrame | None) -> bytes:
             less than its own resolution. None: as it is.
 
     Raises:
-        ValueError: the page has a size that no JPEG can have; the limits of pixels come before.
+        PageTooLargeError: no JPEG can be as long or as wide.
     """
     if frame is not None:
         missing_deg = frame.rotation_deg - image.rotation_deg
@@ -46,5 +47,6 @@ def encode_page(image: PageImage, frame: PageFrame | None) -> bytes:
         ".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
     )
     if not is_encoded:
-        raise ValueError(f"no JPEG of {frame or (image.width_px, image.height_px)}")
+        height_px, width_px = pixels.shape[:2]
+        raise PageTooLargeError(f"no JPEG has {width_px} x {height_px} pixels")
     return encoded.tobytes()

@@ -156,3 +156,7 @@ class ModelFileError(OcrError):
 
 class ArithmeticCheckError(ModelFileError):
     """A model on its engine and precision does not read a printed page whose text is known."""
+
+
+class StoredResultError(OcrError):
+    """The bytes are no result of schema ``pagefleet/1`` as this program writes them."""

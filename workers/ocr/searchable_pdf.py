@@ -13,16 +13,20 @@ import pymupdf
 from pymupdf import mupdf
 
 from workers.ocr.errors import DamagedPageError
-from workers.ocr.exports.glyphless_font import FONT_NAME, GlyphCodes, font_objects
+from workers.ocr.exports.glyphless_font import (
+    FONT_NAME,
+    FONT_OBJECT_COUNT,
+    GlyphCodes,
+    font_objects,
+)
 from workers.ocr.exports.invisible_text import Matrix, hidden_text
 from workers.ocr.exports.page_view import Box, ExportWord, Page
 from workers.ocr.exports.pdf_facts import info_entries
+from workers.ocr.page_numbers import page_index
 from workers.ocr.pdf import PdfSource, structured_text, translated
 from workers.ocr.text_layer import MAX_LAYER_CHARACTERS
 
-_FONT_OBJECTS: Final = 6
 _CELL_PX: Final = 64
-_QUARTER_DEG: Final = 90
 
 
 class SearchablePdf(PdfSource):
@@ -47,7 +51,7 @@ class SearchablePdf(PdfSource):
         if page["state"] != "ok" or page["route"] == "text":
             return
         with translated():
-            loaded = self._load(page["page_number"] - 1)
+            loaded = self._load(page_index(page["page_number"]))
             to_upright = _to_upright(page, loaded)
             operators = hidden_text(
                 page,
@@ -89,7 +93,9 @@ class SearchablePdf(PdfSource):
             DamagedPageError: MuPDF cannot write it, or it holds none of the pages.
             MemoryError: MuPDF could not allocate.
         """
-        held = None if pages is None else [number - 1 for number in pages if self._holds(number)]
+        held = None
+        if pages is not None:
+            held = [page_index(number) for number in pages if self._holds(number)]
         if held == []:
             raise DamagedPageError("The file holds none of the pages.")
         with translated():
@@ -122,7 +128,7 @@ class SearchablePdf(PdfSource):
     def _holds(self, number: int) -> bool:
         try:
             with translated():
-                self._load(number - 1)
+                self._load(page_index(number))
         except DamagedPageError:
             return False
         return True
@@ -134,7 +140,7 @@ class SearchablePdf(PdfSource):
         document = self._document
         if self._font_xref:
             document.update_stream(
-                self._font_xref + _FONT_OBJECTS - 1, self._codes.to_unicode(), new=True
+                self._font_xref + FONT_OBJECT_COUNT - 1, self._codes.to_unicode(), new=True
             )
         kind, value = document.xref_get_key(-1, "Info")
         if kind == "xref":
@@ -150,7 +156,7 @@ class SearchablePdf(PdfSource):
         """Return the number of the font's object, making it when it is first wanted."""
         if not self._font_xref:
             document = self._document
-            numbers = [document.get_new_xref() for _ in range(_FONT_OBJECTS)]
+            numbers = [document.get_new_xref() for _ in range(FONT_OBJECT_COUNT)]
             self._font_xref = numbers[0]
             for number, (dictionary, content) in zip(
                 numbers, [*font_objects(numbers[0]), ("<<>>", None)], strict=True

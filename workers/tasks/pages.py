@@ -30,7 +30,7 @@ def recognize_chunk_task(_task: Task[..., Any], chunk_id: str) -> dict[str, Any]
     return {"chunk_id": chunk_id, **asdict(outcome)}
 
 
-@work_task(name=DRAW_TASK)
+@work_task(name=DRAW_TASK, is_owed=False)
 def draw_page_task(_task: Task[..., Any], document_id: str, page_index: int) -> dict[str, Any]:
     """Draw the image of one page, for whoever asked to see it."""
     runtime = current_runtime()

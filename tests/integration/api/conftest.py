@@ -14,6 +14,7 @@ from storage.s3 import S3ObjectStore
 from tests.support.api_server import (
     RecordedDispatch,
     RecordedDrawings,
+    RecordedExports,
     RunningApi,
     Serve,
     client_of,
@@ -60,6 +61,7 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
             "place_for_split": lambda: nullcontext(enter_result=True),
             "send_split": dispatch,
             "send_drawing": RecordedDrawings(),
+            "send_export": RecordedExports(),
             "probes": {},
             **replaced,
         }

@@ -157,14 +157,13 @@ def test_a_report_says_what_became_of_each_document(api: RunningApi) -> None:
     assert list(records[0])[:-1] == list(first)
 
 
-@pytest.mark.parametrize("name", ["=1+1.pdf", "+1.pdf", "-1.pdf", "@SUM(A1).pdf", "=a.pdf"])
-def test_a_file_name_is_no_formula_of_a_spreadsheet(api: RunningApi, name: str) -> None:
+def test_a_file_name_is_no_formula_of_a_spreadsheet(api: RunningApi) -> None:
     batch = create(api.client).json()
-    submit(api.client, batch_id=batch["id"], filename=name)
+    submit(api.client, batch_id=batch["id"], filename="=1+1.pdf")
 
     (row,) = rows_of(api.client.get(batch["links"]["report"]))
 
-    assert row["filename"] == f"'{name}"
+    assert row["filename"] == "'=1+1.pdf"
 
 
 def test_a_long_report_has_each_document_once(

@@ -10,7 +10,12 @@ import pytest
 from api.place_settings import WatchedPlace
 from cli.stack.seaweedfs import SeaweedFS
 from tests.support.api_server import RunningApi, Serve, client_of, documents_in
-from tests.support.services import S3Bucket, fresh_bucket, s3_client
+from tests.support.services import (
+    S3Bucket,
+    fresh_bucket,
+    put_with_a_key_of_its_own,
+    s3_client,
+)
 
 TOKEN = "a token of 16 characters or more"  # noqa: S105 - of no server but this test's
 ADDRESS = "/v1/events/s3"
@@ -64,9 +69,27 @@ def test_an_event_is_answered_when_its_document_stands(
     rows = documents_in(api.database)
     again = sender.post(ADDRESS, json=of_minio(scans, "in%2Fa+b.pdf"))
 
-    assert (first.status_code, first.json()) == (200, {"accepted": 1, "known": 0, "ignored": 0})
+    assert (first.status_code, first.json()) == (
+        200,
+        {"accepted": 1, "known": 0, "refused": 0, "ignored": 0},
+    )
     assert [row.source["key"] for row in rows] == ["in/a b.pdf"]
-    assert (again.status_code, again.json()) == (200, {"accepted": 0, "known": 1, "ignored": 0})
+    assert (again.status_code, again.json()) == (
+        200,
+        {"accepted": 0, "known": 1, "refused": 0, "ignored": 0},
+    )
+
+
+def test_an_object_that_the_store_refuses_keeps_no_other_back(
+    api: RunningApi, sender: httpx.Client, scans: S3Bucket
+) -> None:
+    put_with_a_key_of_its_own(scans, "in/refused.pdf")
+    refused, good = of_minio(scans, "in%2Frefused.pdf"), of_minio(scans, "in%2Fa+b.pdf")
+
+    answer = sender.post(ADDRESS, json={"Records": [*refused["Records"], *good["Records"]]})
+
+    assert (answer.status_code, answer.json()["refused"]) == (200, 1)
+    assert [row.source["key"] for row in documents_in(api.database)] == ["in/a b.pdf"]
 
 
 def test_what_makes_no_document_is_answered_all_the_same(
@@ -76,7 +99,10 @@ def test_what_makes_no_document_is_answered_all_the_same(
         ADDRESS, json=of_minio(scans, "in%2Fa+b.pdf", name="s3:ObjectCreated:PutTagging")
     )
 
-    assert (answer.status_code, answer.json()) == (200, {"accepted": 0, "known": 0, "ignored": 0})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"accepted": 0, "known": 0, "refused": 0, "ignored": 0},
+    )
     assert documents_in(api.database) == []
 
 

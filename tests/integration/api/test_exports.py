@@ -5,12 +5,13 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
+from db.exports import MOST_OF_RESULT, MOST_OPEN_OF_TENANT
 from db.models import Document, Export
 from db.states import DocumentState, ExportState
 from storage import keys
-from tests.support.api_server import RunningApi
+from tests.support.api_server import RunningApi, Serve, client_of, make_key
 from tests.support.export_checks import check_alto, check_hocr
 from tests.support.results import FAILED, page_of, result_of, stored
 from tests.support.rows import add_document
@@ -81,6 +82,31 @@ def test_some_pages_are_sent_as_text_and_json(api: RunningApi, document_id: UUID
     assert text.headers["ETag"] != whole.headers["ETag"]
 
 
+@pytest.mark.parametrize("parameters", [{"format": "text", "pages": "3"}, {"format": "markdown"}])
+def test_of_a_large_result_a_worker_makes_what_is_not_stored(
+    api: RunningApi, document_id: UUID, parameters: dict[str, str]
+) -> None:
+    with api.database.transaction() as session:
+        session.get_one(Document, document_id).result_size_bytes = 300 * 2**20
+
+    first = ask(api, document_id, **parameters)
+    make(api)
+    second = ask(api, document_id, **parameters)
+
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert "three" in second.text
+
+
+def test_of_a_large_result_what_is_stored_is_sent_at_once(
+    api: RunningApi, document_id: UUID
+) -> None:
+    with api.database.transaction() as session:
+        session.get_one(Document, document_id).result_size_bytes = 300 * 2**20
+
+    assert len(ask(api, document_id).json()["pages"]) == 3
+    assert exports_of(api) == []
+
+
 @pytest.mark.parametrize("pages", ["4", "2-4", "0", "3-2", "x", "1,2"])
 def test_pages_that_the_document_does_not_have_are_refused(
     api: RunningApi, document_id: UUID, pages: str
@@ -148,6 +174,76 @@ def test_a_new_result_has_exports_of_its_own(api: RunningApi, document_id: UUID)
         session.get_one(Document, document_id).result_key = keys.result_key(document_id, 2)
 
     assert ask(api, document_id, format="csv").status_code == 202
+
+
+def add_exports(api: RunningApi, document_id: UUID, count: int, *, is_open: bool) -> None:
+    """Add so many exports of choices of pages that nobody asks for in these tests."""
+    with api.database.transaction() as session:
+        session.execute(
+            text("""
+                INSERT INTO exports (id, document_id, generation, format, pages, tenant, lane,
+                  priority, state, attempt, excused, deliveries, dispatch_after)
+                SELECT gen_random_uuid(), id, 1, 'hocr', '9-' || number, tenant, lane, priority,
+                  CASE WHEN :is_open THEN 'queued' ELSE 'succeeded' END, 0, 0, 1,
+                  CASE WHEN :is_open THEN now() + interval '1 h' END
+                FROM documents, generate_series(1, :count) AS number WHERE documents.id = :id
+            """),
+            {"id": document_id, "count": count, "is_open": is_open},
+        )
+
+
+def test_a_result_has_so_many_exports_and_no_more(api: RunningApi, document_id: UUID) -> None:
+    add_exports(api, document_id, MOST_OF_RESULT - 1, is_open=False)
+
+    last = ask(api, document_id, format="csv", pages="1")
+    one_more = ask(api, document_id, format="csv", pages="2")
+
+    assert (last.status_code, one_more.status_code) == (202, 409)
+    assert one_more.json()["code"] == "too_many_exports"
+    assert ask(api, document_id, format="csv", pages="1").status_code == 202
+
+
+def test_a_tenant_has_so_many_open_exports_and_others_have_theirs(
+    api: RunningApi, document_id: UUID
+) -> None:
+    with api.database.transaction() as session:
+        other = add_document(session, state=DocumentState.SUCCEEDED, tenant="other")
+        mine = add_document(session, state=DocumentState.SUCCEEDED)
+        for each in (other, mine):
+            session.get_one(Document, each).result_key = keys.result_key(each, 1)
+    add_exports(api, mine, MOST_OPEN_OF_TENANT - 1, is_open=True)
+
+    last = ask(api, document_id, format="csv")
+    one_more = ask(api, document_id, format="alto")
+    with client_of(api.url, make_key(api.database, "other")) as client:
+        of_other = client.get(f"/v1/documents/{other}/result", params={"format": "csv"})
+
+    assert (last.status_code, one_more.status_code, of_other.status_code) == (202, 429, 202)
+    assert one_more.json()["code"] == "too_many_open_exports"
+    assert int(one_more.headers["Retry-After"]) > 0
+    assert ask(api, document_id, format="csv").status_code == 202
+    with api.database.transaction() as session:
+        session.execute(text("DELETE FROM exports WHERE pages = '9-1'"))
+    assert ask(api, document_id, format="alto").status_code == 202
+
+
+def test_of_many_exports_the_first_are_sent_at_once_and_the_rest_in_turn(
+    serve: Serve, document_id: UUID
+) -> None:
+    sent: list[UUID] = []
+
+    def send(export_id: UUID, *_: object) -> bool:
+        sent.append(export_id)
+        return True
+
+    with serve(send_export=send) as api:
+        add_exports(api, document_id, 15, is_open=True)
+        ask(api, document_id, format="csv")
+        ask(api, document_id, format="alto")
+
+    due = {row.format: row.deliveries for row in exports_of(api) if row.format != "hocr"}
+    assert due == {"csv": 1, "alto": 0}
+    assert len(sent) == 1
 
 
 def test_nobody_exports_the_document_of_another_tenant(api: RunningApi, document_id: UUID) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from db.states import DocumentState, PageState
 from storage import keys
 from tests.support.api_server import RecordedDrawings, RunningApi, Serve
 from tests.support.rows import add_document
+from workers.dispatch import DispatchError
 
 PAGE = {"page_number": 2, "state": "ok", "lines": [{"text": "Grüße"}]}
 IMAGE = b"\xff\xd8 an image"
@@ -98,7 +100,8 @@ def test_a_page_that_is_worked_on_has_no_image_yet(api: RunningApi) -> None:
 def test_an_image_that_cannot_be_drawn_says_why(api: RunningApi) -> None:
     document_id = add_read(api)
     key = keys.page_image_error_key(document_id, 1, 1)
-    api.store.put(key, b"page_too_large", media_type="text/plain")
+    until_s = time.time() + 60
+    api.store.put(key, f"page_too_large {until_s:.0f}".encode(), media_type="text/plain")
 
     answer = api.client.get(f"/v1/documents/{document_id}/pages/2/image")
 
@@ -106,12 +109,38 @@ def test_an_image_that_cannot_be_drawn_says_why(api: RunningApi) -> None:
     assert answer.json()["page_error"]["code"] == "page_too_large"
 
 
-def test_a_full_queue_is_told(serve: Serve) -> None:
+@pytest.mark.parametrize("reason", ["page_timeout 1700000000", "page_timeout"])
+def test_an_image_that_could_not_be_drawn_long_ago_is_asked_for_again(
+    serve: Serve, reason: str
+) -> None:
+    drawings = RecordedDrawings()
+    with serve(send_drawing=drawings) as api:
+        document_id = add_read(api)
+        key = keys.page_image_error_key(document_id, 1, 1)
+        api.store.put(key, reason.encode(), media_type="text/plain")
+
+        answer = api.client.get(f"/v1/documents/{document_id}/pages/2/image")
+
+    assert answer.status_code == 202
+    assert drawings.asked == [(document_id, 1)]
+
+
+def test_no_room_for_an_image_is_told(serve: Serve) -> None:
     with serve(send_drawing=RecordedDrawings(has_room=False)) as api:
         answer = api.client.get(f"/v1/documents/{add_read(api)}/pages/2/image")
 
-    assert (answer.status_code, answer.json()["code"]) == (503, "system_full")
+    assert (answer.status_code, answer.json()["code"]) == (503, "too_many_images")
     assert "Retry-After" in answer.headers
+
+
+def test_a_broker_that_is_away_is_told(serve: Serve) -> None:
+    def away(*_: object, **__: object) -> bool:
+        raise DispatchError
+
+    with serve(send_drawing=away) as api:
+        answer = api.client.get(f"/v1/documents/{add_read(api)}/pages/2/image")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
 
 
 def test_the_pages_of_another_tenant_are_not_found(api: RunningApi) -> None:

@@ -1,5 +1,6 @@
 """Documents whose bytes lie in a bucket of the user's."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,11 +64,42 @@ def test_an_object_is_accepted_as_it_is_now(api: RunningApi, scans: S3Bucket) ->
     assert api.dispatch.sent == [row.id]
 
 
+def test_what_a_sender_says_of_an_object_is_kept(api: RunningApi, scans: S3Bucket) -> None:
+    said = {"external_id": "box-1", "metadata": {"box": 1, "NUL": "\0"}}
+    headers = {"Idempotency-Key": "box-1"}
+
+    document = submit(api.client, scans, headers=headers, **said).json()
+    other = submit(api.client, scans, headers=headers, external_id="box-1", metadata={"box": 2})
+
+    kept = api.client.get(f"/v1/documents/{document['id']}").json()
+    assert {name: kept[name] for name in said} == said
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", f'"{"9" * 17_000}"'])
+def test_metadata_that_cannot_be_kept_is_refused(
+    api: RunningApi, scans: S3Bucket, number: str
+) -> None:
+    source = json.dumps({"bucket": scans.name, "key": KEY})
+
+    response = api.client.post(
+        "/v1/documents",
+        content=f'{{"source": {source}, "metadata": {{"a": {number}}}}}',
+        headers={"Content-Type": "application/json"},
+    )
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "metadata"
+    assert documents_in(api.database) == []
+
+
 @pytest.mark.parametrize(
     ("key", "status", "code"),
     [
         ("in/none.pdf", 422, "source_not_found"),
         ("out/none.pdf", 403, "source_not_allowed"),
+        ("in/../out/none.pdf", 403, "source_not_allowed"),
+        ("in/./none.pdf", 403, "source_not_allowed"),
         ("in/\x00", 422, "invalid_request"),
         ("", 422, "invalid_request"),
     ],

@@ -1,6 +1,5 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ from db.engine import Database
 from tests.support.api_server import (
     RecordedDispatch,
     RecordedDrawings,
+    RecordedExports,
+    ServedApi,
     make_key,
     open_store,
     served_in_thread,
@@ -21,16 +22,6 @@ from tests.support.api_server import (
 from tests.support.services import S3Bucket
 
 TENANT = "archive"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedApi:
-    """The API on real servers, as the command line meets it."""
-
-    url: str
-    key: str
-    client: ApiClient
-    database: Database
 
 
 @pytest.fixture
@@ -45,6 +36,7 @@ def served_api(database_url: str, s3_bucket: S3Bucket) -> Iterator[ServedApi]:
             place_for_split=lambda: nullcontext(enter_result=True),
             send_split=RecordedDispatch(),
             send_drawing=RecordedDrawings(),
+            send_export=RecordedExports(),
             probes={},
         )
 
@@ -69,3 +61,19 @@ def client_settings(monkeypatch: pytest.MonkeyPatch, served_api: ServedApi, tmp_
     monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
     monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", served_api.url)
     monkeypatch.setenv("PAGEFLEET_CLIENT_API_KEY", served_api.key)
+
+
+@pytest.fixture
+def ingest_work_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports go to where the command is called."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What is ingested."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    return folder

@@ -12,7 +12,7 @@ from cli.client import DocumentStatus
 from cli.main import app
 from db.ids import new_id
 from db.models import Document
-from tests.integration.cli.conftest import ServedApi
+from tests.support.api_server import ServedApi
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)
 

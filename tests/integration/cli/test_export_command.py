@@ -16,8 +16,8 @@ from db.models import Document, Export
 from db.states import DocumentState
 from storage import keys
 from storage.s3 import S3ObjectStore
-from tests.integration.cli.conftest import TENANT, ServedApi
-from tests.support.api_server import open_store
+from tests.integration.cli.conftest import TENANT
+from tests.support.api_server import ServedApi, open_store
 from tests.support.export_checks import alto_words, check_alto
 from tests.support.results import page_of, result_of, stored
 from tests.support.rows import add_document
@@ -40,6 +40,25 @@ def store(s3_bucket: S3Bucket) -> Iterator[S3ObjectStore]:
 @pytest.fixture
 def batch_id(served_api: ServedApi) -> UUID:
     return served_api.client.create_batch("Ledgers").id
+
+
+def add_read(
+    served_api: ServedApi, store: S3ObjectStore, batch_id: UUID, *, count: int
+) -> list[UUID]:
+    """Add documents of two pages that were read, oldest first."""
+    with served_api.database.transaction() as session:
+        added = [
+            add_document(session, tenant=TENANT, batch_id=batch_id, page_count=2)
+            for _ in range(count)
+        ]
+        for document_id in added:
+            document = session.get_one(Document, document_id)
+            document.state = DocumentState.SUCCEEDED
+            document.dispatch_after = None
+            document.result_key = keys.result_key(document_id, 1)
+            result = result_of(page_of(["one"]), page_of(["two"], page_index=1))
+            store.put(document.result_key, stored(result), media_type="application/json")
+    return added
 
 
 @pytest.fixture
@@ -77,6 +96,36 @@ def test_the_results_of_a_batch_are_written_under_safe_names(
     assert {lines[str(each)]["state"] for each in documents[:2]} == {"written"}
     texts = [(tmp_path / "out" / f"scan.{each}.md").read_text() for each in documents[:2]]
     assert ["page of 0" in texts[0], "page of 1" in texts[1]] == [True, True]
+
+
+def test_a_document_whose_result_is_gone_costs_the_others_nothing(
+    served_api: ServedApi, store: S3ObjectStore, batch_id: UUID, tmp_path: Path
+) -> None:
+    first, middle, last = add_read(served_api, store, batch_id, count=3)
+    store.delete([keys.result_key(middle, 1)])
+
+    done = run(batch_id, "-o", tmp_path, "--json")
+
+    lines = {line["document_id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert done.exit_code == 1
+    assert lines[str(middle)]["error"]["code"] == "internal"
+    assert {lines[str(each)]["state"] for each in (first, last)} == {"written"}
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+def test_a_document_whose_answer_breaks_off_costs_the_others_nothing(
+    served_api: ServedApi, store: S3ObjectStore, batch_id: UUID, tmp_path: Path
+) -> None:
+    first, middle, last = add_read(served_api, store, batch_id, count=3)
+    key = keys.result_key(middle, 1)
+    store.put(key, store.get(key)[:-20], media_type="application/json")
+
+    done = run(batch_id, "--format", "markdown", "-o", tmp_path, "--json")
+
+    lines = {line["document_id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert done.exit_code == 1
+    assert lines[str(middle)]["error"]["code"] == "broken_off"
+    assert {lines[str(each)]["state"] for each in (first, last)} == {"written"}
 
 
 def test_a_second_run_fetches_what_the_first_has_not(

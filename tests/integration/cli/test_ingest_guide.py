@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.conftest import ServedApi
+from tests.support.api_server import ServedApi
 from tests.support.commands import ROOT
 from tests.support.guides import DOCS
 

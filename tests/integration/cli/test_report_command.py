@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from db.ids import new_id
-from tests.integration.cli.conftest import ServedApi
+from tests.support.api_server import ServedApi
 
 runner = CliRunner()
 

@@ -11,7 +11,7 @@ from cli.errors import ApiError
 from cli.main import app
 from db.ids import new_id
 from db.models import Document
-from tests.integration.cli.conftest import ServedApi
+from tests.support.api_server import ServedApi
 from tests.support.rows import add_document
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)

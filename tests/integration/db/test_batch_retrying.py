@@ -3,11 +3,12 @@
 from uuid import UUID
 
 import pytest
+from sqlalchemy import update
 
 from db import batch_retrying, cancelling, documents
 from db.engine import Database, Session
 from db.errors import RowNotFoundError
-from db.models import Batch
+from db.models import Batch, Document
 from db.retrying import Retry
 from db.states import DocumentState
 from tests.support.backlog import add_batch
@@ -64,6 +65,21 @@ def test_a_batch_is_retried_in_steps_that_follow_each_other(
 
     assert (outcome, counts) == (Retry.STARTED, [2, 2, 1])
     assert states(database, ids) == ["queued"] * 5
+    assert not is_retrying(database, batch_id)
+
+
+def test_a_step_takes_few_documents_where_they_have_many_pages(
+    database: Database, batch_id: UUID
+) -> None:
+    with database.transaction() as session:
+        ids = [add_failed(session, batch_id) for _ in range(5)]
+        session.execute(update(Document).values(page_count=9_000))
+
+    request(database, batch_id)
+    counts = [retry_some(database, batch_id, limit=50) for _ in range(3)]
+
+    assert counts == [3, 2, 0]
+    assert states(database, ids) == ["recognizing"] * 5  # their pages are known
     assert not is_retrying(database, batch_id)
 
 

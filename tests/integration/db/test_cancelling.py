@@ -13,6 +13,7 @@ from db.errors import RowNotFoundError, StaleStateError
 from db.planned_chunks import PlannedChunk
 from db.states import ChunkState, DocumentState, PageState
 from tests.support.backlog import add_batch
+from tests.support.locks import wait_for_somebody_who_waits
 from tests.support.rows import (
     TENANT,
     add_document,
@@ -291,17 +292,3 @@ def test_a_cancel_and_a_worker_that_writes_its_row_twice_do_not_wait_for_each_ot
 
     assert state_of(database, document_id) == DocumentState.CANCELLED
     assert set(chunk_states(database, document_id)) == {ChunkState.CANCELLED}
-
-
-def wait_for_somebody_who_waits(database: Database) -> None:
-    """Return once a transaction waits for a lock."""
-    waiting = text(
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    for _ in range(500):
-        with database.transaction() as session:
-            if session.scalar(waiting):
-                return
-        threading.Event().wait(0.02)
-    raise AssertionError("nobody waits")

@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
 from db.engine import Database, Session
-from db.errors import RowNotFoundError
+from db.errors import RowNotFoundError, TooManyWebhooksError
 from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
 from db.webhook_deliveries import DueDelivery, Failure
-from db.webhooks import EVENT_TYPES, TooManyWebhooksError
+from db.webhooks import EVENT_TYPES
 from tests.support.rows import TENANT, add_document, claim_split
 
 DAY_S = 86_400.0

@@ -9,7 +9,12 @@ from cli.stack.seaweedfs import SeaweedFS
 from db.engine import Database
 from tests.support.api_server import documents_in
 from tests.support.commands import run_pagefleet
-from tests.support.services import S3Bucket, fresh_bucket, s3_client
+from tests.support.services import (
+    S3Bucket,
+    fresh_bucket,
+    put_with_a_key_of_its_own,
+    s3_client,
+)
 
 
 @pytest.fixture
@@ -47,6 +52,30 @@ def test_objects_that_no_event_told_of_are_found_once(
     assert sorted(keys) == ["in/a b+c%20ü\n.pdf", "in/b.pdf"]
     assert first.stderr.splitlines()[-1] == "Done: 2 objects (2 accepted)"
     assert second.stderr.splitlines()[-1] == "Done: 2 objects (2 known)"
+
+
+def test_an_object_that_the_store_refuses_is_named_and_passed_over(
+    settings: dict[str, str], object_storage: SeaweedFS, database_url: str
+) -> None:
+    with fresh_bucket(object_storage) as scans:
+        client = s3_client(scans)
+        for name in "ac":
+            client.put_object(Bucket=scans.name, Key=f"in/{name}.pdf", Body=b"%PDF-1.7")
+        put_with_a_key_of_its_own(scans, "in/b.pdf")
+
+        ended = run_pagefleet(
+            *("reconcile", "--prefix", f"s3://{scans.name}/in/"),
+            **settings,
+            **watching(scans.name),
+        )
+
+    database = Database(database_url, pool_size=1)
+    keys = [row.source["key"] for row in documents_in(database)]
+    database.dispose()
+    assert ended.returncode == 1
+    assert sorted(keys) == ["in/a.pdf", "in/c.pdf"]
+    assert "Refused: in/b.pdf" in ended.stderr
+    assert "the store refused 1 objects" in ended.stderr
 
 
 @pytest.mark.parametrize(

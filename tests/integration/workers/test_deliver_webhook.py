@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from sqlalchemy import text
 
 from db import cancelling, webhook_deliveries, webhooks
 from db.engine import Database
+from db.models import WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from tests.support.api_server import wait_until
 from tests.support.guides import DOCS
@@ -68,6 +70,11 @@ def hurry(database: Database) -> None:
                 " WHERE dispatch_after IS NOT NULL AND lease_expires_at IS NULL"
             )
         )
+
+
+def endpoint_of(database: Database, endpoint_id: UUID) -> WebhookEndpoint:
+    with database.transaction() as session:
+        return webhooks.get(session, endpoint_id, tenant=TENANT)
 
 
 def states(database: Database, endpoint_id: UUID) -> list[str]:
@@ -200,35 +207,24 @@ def test_an_endpoint_that_is_gone_is_left_alone(database: Database) -> None:
     with receiving(lambda _: 410) as receiver, delivering(database):
         endpoint_id, _ = add_endpoint(database, receiver.url)
         end_documents(database, 1)
-
-        def reason() -> str | None:
-            with database.transaction() as session:
-                return webhooks.get(session, endpoint_id, tenant=TENANT).disabled_reason
-
-        wait_until(lambda: reason() == "gone", what="the end of the endpoint")
+        wait_until(
+            lambda: endpoint_of(database, endpoint_id).disabled_reason == "gone",
+            what="the end of the endpoint",
+        )
         end_documents(database, 1)
 
     assert len(receiver.received) == 1
 
 
 def test_where_the_setting_is_taken_back_nothing_is_sent(database: Database) -> None:
-    rules = DeliveryRules(
-        senders=1,
-        timeout_s=5,
-        interval_s=0.05,
-        disable_after_s=86_400,
-        keep_s=86_400,
-        allow_loopback=False,
-    )
+    rules = replace(RULES, allow_loopback=False)
     with receiving() as receiver, delivering(database, rules=rules):
         endpoint_id, _ = add_endpoint(database, receiver.url)
         end_documents(database, 1)
-
-        def error() -> str | None:
-            with database.transaction() as session:
-                return webhooks.get(session, endpoint_id, tenant=TENANT).last_error
-
-        wait_until(lambda: error() == "forbidden_address", what="the refusal")
+        wait_until(
+            lambda: endpoint_of(database, endpoint_id).last_error == "forbidden_address",
+            what="the refusal",
+        )
 
     assert receiver.received == []
 

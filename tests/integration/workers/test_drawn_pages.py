@@ -1,6 +1,7 @@
 """Page images: drawn on demand, in the frame of the result, and gone with their document."""
 
 import io
+import time
 from uuid import UUID
 
 from PIL import Image
@@ -12,7 +13,9 @@ from storage.memory import InMemoryObjectStore
 from tests.support.engines import FailingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import TENANT
-from workers.draw_page import draw_page
+from tests.support.slow_renderer import SlowOnce
+from workers import dispatch
+from workers.draw_page import TRY_AGAIN_S, draw_page
 from workers.ocr.errors import InferenceError
 from workers.page_renderer import PageRenderer, RenderLimits
 
@@ -38,6 +41,14 @@ def draw(
 def image_keys(store: InMemoryObjectStore, document_id: UUID) -> list[str]:
     prefix = f"{keys.document_prefix(document_id)}1/images/"
     return [each.key.removeprefix(prefix) for each in store.list(prefix)]
+
+
+def reason_of(pipeline: Pipeline, document_id: UUID) -> str:
+    """Return why the first page has no image, which has to count for a while, and not for ever."""
+    told = pipeline.store.get(keys.page_image_error_key(document_id, 1, 0)).decode()
+    code, until_s = told.split(" ")
+    assert 0 < float(until_s) - time.time() <= TRY_AGAIN_S + 1
+    return code
 
 
 class ChangingStore(InMemoryObjectStore):
@@ -74,6 +85,19 @@ def test_the_image_of_a_page_is_as_large_as_its_result_says(pipeline: Pipeline) 
         assert image.size == (page["width_px"], page["height_px"])
 
 
+def test_whoever_drew_an_image_makes_room_for_the_next(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(2))
+    pipeline.finish(document_id)
+    answers = [
+        dispatch.send_drawing(document_id, index, tenant=TENANT, limit=16) for index in (0, 1)
+    ]
+
+    draw(pipeline, document_id, 0)
+
+    assert answers == [True, False]
+    assert dispatch.send_drawing(document_id, 1, tenant=TENANT, limit=16)
+
+
 def test_a_page_that_nobody_could_read_is_drawn_all_the_same(pipeline: Pipeline) -> None:
     pipeline.engine = FailingEngine(InferenceError("no"), after_pages=0)
     document_id = pipeline.accept(tiff_of(1))
@@ -100,8 +124,22 @@ def test_a_page_that_cannot_be_drawn_says_why(pipeline: Pipeline) -> None:
     with PageRenderer(RenderLimits(max_pixels=1_000)) as small:
         assert not draw(pipeline, document_id, 0, renderer=small)
 
-    code = pipeline.store.get(keys.page_image_error_key(document_id, 1, 0))
-    assert code == b"page_too_large"
+    assert reason_of(pipeline, document_id) == "page_too_large"
+
+
+def test_a_page_that_took_too_long_once_is_drawn_when_it_is_asked_for_again(
+    pipeline: Pipeline,
+) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.finish(document_id)
+
+    with SlowOnce(RenderLimits()) as slow:
+        first = draw(pipeline, document_id, 0, renderer=slow)
+        reason = reason_of(pipeline, document_id)
+        second = draw(pipeline, document_id, 0, renderer=slow)
+
+    assert (first, reason, second) == (False, "page_timeout", True)
+    assert image_keys(pipeline.store, document_id) == ["0.error", "0.jpg"]
 
 
 def test_nothing_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipeline) -> None:
@@ -110,6 +148,17 @@ def test_nothing_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipelin
     store = ChangingStore(pipeline, document_id)
 
     assert not draw(pipeline, document_id, 0, store=store)
+
+    assert image_keys(store, document_id) == []
+
+
+def test_no_reason_stays_of_a_document_that_is_deleted_meanwhile(pipeline: Pipeline) -> None:
+    document_id = pipeline.accept(tiff_of(1))
+    pipeline.finish(document_id)
+    store = ChangingStore(pipeline, document_id)
+
+    with PageRenderer(RenderLimits(max_pixels=1_000)) as small:
+        assert not draw(pipeline, document_id, 0, store=store, renderer=small)
 
     assert image_keys(store, document_id) == []
 

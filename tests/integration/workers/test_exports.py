@@ -8,17 +8,20 @@ from uuid import UUID
 
 import pymupdf
 import pytest
+from celery import Celery
 
 from db import deleting, exports
 from db.exports import Requested
-from db.models import Export
+from db.models import Document, Export
 from db.states import ExportState
 from storage import keys
 from tests.support.export_checks import check_alto
 from tests.support.pdf_files import grey_pages
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import NOT_DUE_S, TENANT
+from tests.support.stores import StoreWithACallback
 from workers.celeryconfig import EXPORT_QUEUE
+from workers.clear_storage import clear_storage
 from workers.export_document import export_document
 from workers.queue_room import waiting
 
@@ -27,7 +30,7 @@ def ask(
     pipeline: Pipeline, document_id: UUID, name: str, *, pages: str = "", due_s: float = NOT_DUE_S
 ) -> Requested:
     with pipeline.database.transaction() as session:
-        return exports.request(
+        requested = exports.request(
             session,
             pipeline.document(document_id),
             generation=pipeline.document(document_id).generation,
@@ -35,6 +38,8 @@ def ask(
             pages=pages,
             dispatch_after_s=due_s,
         )
+    assert isinstance(requested, Requested)
+    return requested
 
 
 def make(pipeline: Pipeline, export_id: UUID, **changes: Any) -> int:
@@ -146,6 +151,27 @@ def test_an_export_whose_message_was_lost_is_sent_by_the_sweep(
     assert waiting()[EXPORT_QUEUE] == 1
 
 
+def test_exports_of_one_tenant_leave_another_one_his_turn(
+    pipeline: Pipeline, read_document: UUID, broker: Celery
+) -> None:
+    for last in range(1, 101):
+        ask(pipeline, read_document, "csv", pages=f"1-{last}", due_s=-60)
+    other_document = pipeline.accept(tiff_of(1))
+    with pipeline.database.transaction() as session:
+        session.get_one(Document, other_document).tenant = "another"
+    pipeline.sweep()
+    sent_before = waiting()[EXPORT_QUEUE]
+
+    with broker.connection_for_read() as connection:
+        for _ in range(2):
+            connection.default_channel.basic_get(EXPORT_QUEUE, no_ack=True)
+    asked = ask(pipeline, other_document, "csv", due_s=-1)
+    pipeline.sweep()
+
+    assert sent_before == waiting()[EXPORT_QUEUE] == pipeline.rules.queue_limit // 8
+    assert row(pipeline, asked.export.id).deliveries == 1
+
+
 def test_an_export_whose_worker_died_is_made_by_the_next(
     pipeline: Pipeline, read_document: UUID
 ) -> None:
@@ -243,6 +269,27 @@ def test_objects_of_a_document_whose_export_is_under_way_are_removed_twice(
         (deletion,) = deleting.take(session, limit=1, backoff_s=60)
 
     assert not deletion.is_last
+
+
+def test_what_was_written_for_a_document_that_was_deleted_meanwhile_is_removed(
+    pipeline: Pipeline, read_document: UUID
+) -> None:
+    asked = ask(pipeline, read_document, "csv")
+
+    def delete_all() -> None:
+        with pipeline.database.transaction() as session:
+            deleting.mark(session, read_document, tenant=TENANT, writers_s=-1)
+        clear_storage(
+            transaction=pipeline.database.transaction, store=pipeline.store, rules=pipeline.rules
+        )
+
+    store = StoreWithACallback(delete_all)
+    for each in pipeline.store.list(""):
+        store.put(each.key, pipeline.store.get(each.key), media_type="")
+
+    assert make(pipeline, asked.export.id, store=store) == 0
+
+    assert list(store.list(f"{keys.document_prefix(read_document)}1/exports/")) == []
 
 
 def test_json_of_all_pages_is_the_result(pipeline: Pipeline, read_document: UUID) -> None:

@@ -16,7 +16,7 @@ from db.models import Chunk
 from db.states import ChunkState, DocumentState
 from tests.support.engines import NumberingEngine, PoisonedEngine, ProcessDeathError
 from tests.support.pipeline import Pipeline, tiff_of
-from workers.failures import HostExhaustedError
+from workers.app import HostExhaustedError
 from workers.ocr.errors import InferenceError, OcrError, OutOfMemoryError, RenderChildError
 from workers.ocr.page_image import PageImage
 

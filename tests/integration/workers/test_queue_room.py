@@ -1,6 +1,7 @@
 """Room in the real broker's queues, and who may take it."""
 
 import threading
+from uuid import UUID
 
 import pytest
 import redis
@@ -20,6 +21,10 @@ LIMIT = 40
 def send_splits(count: int, priority: Priority = Priority.BULK) -> None:
     for _ in range(count):
         dispatch.send_split(new_id(), priority=priority)
+
+
+def draw(document_id: UUID, page_index: int, *, tenant: str = "a", limit: int = LIMIT) -> bool:
+    return dispatch.send_drawing(document_id, page_index, tenant=tenant, limit=limit)
 
 
 def room_for(
@@ -145,8 +150,8 @@ def test_a_broker_that_is_away_has_no_place(
 def test_an_image_is_asked_for_once_however_many_wait_for_it() -> None:
     document_id = new_id()
 
-    answers = [dispatch.send_drawing(document_id, 0, limit=LIMIT) for _ in range(3)]
-    dispatch.send_drawing(document_id, 1, limit=LIMIT)
+    answers = [draw(document_id, 0) for _ in range(3)]
+    draw(document_id, 1)
 
     assert answers == [True] * 3
     assert queue_room.waiting()["split"] == 2
@@ -154,9 +159,49 @@ def test_an_image_is_asked_for_once_however_many_wait_for_it() -> None:
 
 def test_no_image_is_asked_for_where_there_is_no_room() -> None:
     document_id = new_id()
-    send_splits(LIMIT)
+    send_splits(LIMIT - 5)
 
-    assert not dispatch.send_drawing(document_id, 0, limit=LIMIT)
+    assert not draw(document_id, 0)
 
-    assert queue_room.waiting()["split"] == LIMIT
-    assert dispatch.send_drawing(document_id, 0, limit=LIMIT + 1)
+    assert queue_room.waiting()["split"] == LIMIT - 5
+    assert draw(document_id, 0, limit=LIMIT + 8)
+
+
+def test_images_of_one_tenant_leave_room_for_documents_and_for_images_of_others() -> None:
+    answers = [draw(new_id(), 0, limit=256) for _ in range(300)]
+
+    assert (answers.count(True), queue_room.waiting()["split"]) == (16, 16)
+    with dispatch.place_for_split(limit=256) as has_place:
+        assert has_place
+    assert draw(new_id(), 0, tenant="another", limit=256)
+
+
+def test_images_wait_behind_interactive_documents(redis_url: str) -> None:
+    draw(new_id(), 0)
+    send_splits(1, Priority.INTERACTIVE)
+
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("pagefleet:split") == 1
+        assert client.llen("pagefleet:split:5") == 1
+
+
+def test_an_image_that_is_drawn_makes_room_for_the_next() -> None:
+    first, second, third = new_id(), new_id(), new_id()
+    answers = [draw(document_id, 0) for document_id in (first, second, third)]
+
+    dispatch.end_drawing(first, 0)
+
+    assert answers == [True, True, False]
+    assert draw(third, 0)
+    assert not draw(first, 0)
+
+
+def test_an_image_whose_worker_died_is_asked_for_again_after_a_while(redis_url: str) -> None:
+    document_id = new_id()
+    draw(document_id, 0)
+    with redis.Redis.from_url(redis_url) as client:
+        client.hset("pagefleet:drawings.asked", f"{document_id}.1", "1700000000 a tenant")
+
+    assert draw(document_id, 0)
+
+    assert queue_room.waiting()["split"] == 2

@@ -1,6 +1,9 @@
 """Searchable PDFs: the document as it was, and every word of the result at its place."""
 
 import io
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from PIL import Image
 from tests.support.pdf_files import assemble_pdf
 from tests.support.results import FAILED, page_with_lines, placed_line, result_of, split_result
 from tests.support.searchable import lost_words
+from tests.support.slow_renderer import SlowOnce
 from workers.ocr.errors import EncryptedDocumentError, UnreadableDocumentError
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.searchable_document import write_searchable_pdf
@@ -336,6 +340,79 @@ def test_a_child_that_needs_too_much_memory_is_a_named_error(tmp_path: Path) -> 
     assert info_of(made, "PagefleetPagesWithoutText") == "1"
 
 
+def children() -> list[int]:
+    """Return the programs that put text into files for this process, running ones."""
+    found = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    programs = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in found}
+    return [pid for pid, line in programs.items() if b"workers.searchable_child" in line]
+
+
+class Harmed:
+    """Hands out pages, and harms the child before one of them, or after the last, some times."""
+
+    def __init__(self, pages: list[dict[str, Any]], *, before: int, how: int, times: int) -> None:
+        self._pages, self._before, self._how, self._times = pages, before, how, times
+
+    def __call__(self) -> Iterator[dict[str, Any]]:
+        for index, page in enumerate(self._pages):
+            self._harm(index)
+            yield page
+        self._harm(len(self._pages))
+
+    def _harm(self, index: int) -> None:
+        if index == self._before and self._times:
+            self._times -= 1
+            (child,) = children()
+            os.kill(child, self._how)
+
+
+def make_harmed(source: Path, read_pages: Harmed, pages: list[dict[str, Any]]) -> Path:
+    header, _ = split_result(result_of(*pages))
+    output = source.with_suffix(".searchable.pdf")
+    limits = RenderLimits(page_timeout_s=2, open_timeout_s=20)
+    with output.open("w+b") as file, PageRenderer(limits) as unused:
+        write_searchable_pdf(source, file, header, read_pages, renderer=unused)
+    return output
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_child_that_ends_once_costs_no_page_its_text(tmp_path: Path, before: int) -> None:
+    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
+    harmed = Harmed(pages, before=before, how=signal.SIGKILL, times=1)
+
+    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
+
+    assert lost_words(made, pages) == []
+    assert info_of(made, "PagefleetPagesWithoutText") == "null"
+
+
+def test_a_child_that_is_slow_once_costs_no_page_its_text(tmp_path: Path) -> None:
+    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
+    harmed = Harmed(pages, before=1, how=signal.SIGSTOP, times=1)
+
+    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
+
+    assert lost_words(made, pages) == []
+
+
+def test_a_page_over_which_the_child_ends_again_stays_without_text(tmp_path: Path) -> None:
+    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
+    harmed = Harmed(pages, before=1, how=signal.SIGKILL, times=2)
+
+    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
+
+    assert lost_words(made, pages[:1]) == []
+    assert info_of(made, "PagefleetPagesWithoutText") == "2"
+
+
+def test_a_file_over_which_the_child_ends_again_is_a_named_error(tmp_path: Path) -> None:
+    pages = [words_page(*SIZE_PT)]
+    harmed = Harmed(pages, before=1, how=signal.SIGKILL, times=2)
+
+    with pytest.raises(UnreadableDocumentError):
+        make_harmed(blank_pdf(tmp_path), harmed, pages)
+
+
 def scan(size: tuple[int, int], mode: str = "RGB") -> Image.Image:
     image = Image.new(mode, size, "white")
     image.paste("black", (30, 40, 230, 60))
@@ -360,6 +437,17 @@ def test_an_image_becomes_a_page_with_its_words(
         pixels = np.frombuffer(shown.samples, np.uint8).reshape(shown.h, shown.stride)
         assert pixels[50, 3 * 100] < 40
         assert pixels[30, 3 * 100] > 215
+
+
+def test_an_image_that_takes_too_long_once_becomes_a_page_all_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "scan.png"
+    scan((1000, 700)).save(source, dpi=(DPI, DPI))
+    page = words_page(360, 252)
+
+    with SlowOnce(LIMITS) as slow:
+        made = make(source, [page], slow)
+
+    assert lost_words(made, [page]) == []
 
 
 def test_an_image_is_turned_as_its_result_was(renderer: PageRenderer, tmp_path: Path) -> None:

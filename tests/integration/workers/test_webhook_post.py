@@ -102,8 +102,7 @@ def test_the_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyP
 )
 def test_this_machine_is_not_reached_however_it_is_written(host: str) -> None:
     with receiving() as receiver:
-        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
-        url = WebhookUrl(host, port, "/", is_plain=False)
+        url = WebhookUrl(host, receiver.port, "/", is_plain=False)
 
         assert code_of(poster(allow_loopback=False), url) == "forbidden_address"
     assert receiver.received == []
@@ -140,13 +139,12 @@ def test_a_name_is_asked_for_once_and_its_checked_address_is_connected_to() -> N
         return ["127.0.0.1"] if len(asked) == 1 else ["10.0.0.1"]
 
     with receiving() as receiver:
-        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
         sender = WebhookPoster(timeout_s=30, allow_loopback=True, resolve=resolve)
-        sender.post(WebhookUrl(NAME, port, "/", is_plain=True), BODY, {})
+        sender.post(WebhookUrl(NAME, receiver.port, "/", is_plain=True), BODY, {})
 
     (got,) = receiver.received
     assert asked == [NAME]
-    assert got.headers["host"] == f"{NAME}:{port}"
+    assert got.headers["host"] == f"{NAME}:{receiver.port}"
 
 
 @pytest.mark.parametrize("addresses", [[], ["nonsense"]])
@@ -165,10 +163,9 @@ def test_an_unknown_name_and_a_closed_port_are_told_apart() -> None:
 
 def test_the_next_address_is_tried_where_one_is_closed() -> None:
     with receiving() as receiver:
-        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
         sender = poster(addresses=["127.0.0.2", "127.0.0.1"])
 
-        assert sender.post(WebhookUrl(NAME, port, "/", is_plain=True), BODY, {}) == 204
+        assert sender.post(WebhookUrl(NAME, receiver.port, "/", is_plain=True), BODY, {}) == 204
 
 
 def test_an_endpoint_that_says_nothing_is_left() -> None:
@@ -189,7 +186,7 @@ def test_an_endpoint_that_says_a_byte_now_and_then_is_left_too() -> None:
             time.sleep(0.1)
 
     with saying(drip) as port:
-        assert code_of(poster(timeout_s=1), local(port)) in {"timeout", "not_http"}
+        assert code_of(poster(timeout_s=1), local(port)) == "timeout"
 
 
 def test_an_endpoint_that_never_ends_is_left() -> None:
@@ -263,10 +260,9 @@ def test_tls_is_of_the_name_and_goes_to_the_checked_address(
     names: list[str | None] = []
     server_context.sni_callback = lambda _socket, name, _context: names.append(name)
     with receiving(context=server_context) as receiver:
-        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
         sender = poster(addresses=["127.0.0.1"], context=trusting)
 
-        assert sender.post(WebhookUrl(NAME, port, "/", is_plain=False), BODY, {}) == 204
+        assert sender.post(WebhookUrl(NAME, receiver.port, "/", is_plain=False), BODY, {}) == 204
     assert names == [NAME]
 
 
@@ -274,9 +270,8 @@ def test_a_certificate_of_another_name_or_of_nobody_known_is_refused(
     server_context: ssl.SSLContext, trusting: ssl.SSLContext
 ) -> None:
     with receiving(context=server_context) as receiver:
-        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
-        other = WebhookUrl("other.example.com", port, "/", is_plain=False)
-        of_name = WebhookUrl(NAME, port, "/", is_plain=False)
+        other = WebhookUrl("other.example.com", receiver.port, "/", is_plain=False)
+        of_name = WebhookUrl(NAME, receiver.port, "/", is_plain=False)
         sender = poster(addresses=["127.0.0.1"], context=trusting)
 
         assert code_of(sender, other) == "tls"

@@ -11,7 +11,7 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch, RecordedDrawings
+from tests.support.api_server import RecordedDispatch, RecordedDrawings, RecordedExports
 from tests.support.asgi import ask
 
 KEY = {"Authorization": "Bearer pf_0123_4567"}
@@ -43,6 +43,7 @@ def make_app(
             place_for_split=nullcontext,
             send_split=RecordedDispatch(),
             send_drawing=RecordedDrawings(),
+            send_export=RecordedExports(),
             probes=probes or {},
         )
 

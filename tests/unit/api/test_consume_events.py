@@ -3,10 +3,13 @@
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
+from api import consume_events
 from api.consume_events import consume_until
 from api.errors import ApiError
 from api.s3_events.event import ObjectEvent
@@ -40,11 +43,13 @@ class Queue:
         self._stop = stop
         self._rounds = list(rounds)
         self.asked = 0
+        self.asked_for: list[int] = []
         self.deleted: list[str] = []
         self.given_back: list[str] = []
 
-    def receive(self) -> Sequence[QueuedMessage]:
+    def receive(self, *, at_most: int) -> Sequence[QueuedMessage]:
         self.asked += 1
+        self.asked_for.append(at_most)
         if not self._rounds:
             self._stop.set()
             return []
@@ -177,9 +182,25 @@ def test_what_takes_too_long_together_is_given_back(stop: threading.Event) -> No
     assert (queue.deleted, queue.given_back) == ([], ["a", "b"])
 
 
+def test_no_more_is_asked_for_than_there_is_time_for(
+    stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each comes back counted; after five times it would be set aside as if it were at fault."""
+    clock = count(step=5)  # each look at it is 5 s later
+    monkeypatch.setattr(consume_events, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    rounds = [[message(f"{number}") for number in range(10)], [message("a")], [message("b")]]
+    queue = Queue(stop, *rounds)
+
+    consume(stop, queue, Taking(), limit_s=20)
+
+    assert queue.asked_for == [10, 3, 4, 5]
+    assert len(queue.given_back) == 7
+
+
 def test_what_was_received_when_the_end_came_is_given_back(stop: threading.Event) -> None:
     class Ending(Queue):
-        def receive(self) -> Sequence[QueuedMessage]:
+        def receive(self, *, at_most: int) -> Sequence[QueuedMessage]:
+            del at_most
             stop.set()
             return [message("a")]
 

@@ -9,7 +9,7 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch, RecordedDrawings
+from tests.support.api_server import RecordedDispatch, RecordedDrawings, RecordedExports
 
 
 def no_database() -> AbstractContextManager[Session]:
@@ -31,6 +31,7 @@ def services_for(max_uploads: int) -> Services:
             RecordedDispatch(),
             nullcontext,
             RecordedDrawings(),
+            RecordedExports(),
             {},
         ),
     )

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from pydantic import ValidationError
 
@@ -51,6 +53,24 @@ def test_an_upload_limit_above_what_workers_open_is_an_error(
 
     with pytest.raises(SettingsError, match="PAGEFLEET_API_MAX_UPLOAD_BYTES"):
         read_api_settings()
+
+
+@pytest.mark.parametrize("prefix", ["", "doc", "documents/", "documents/0"])
+def test_the_documents_of_all_tenants_are_no_source(
+    monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    place = json.dumps([{"bucket": REQUIRED["PAGEFLEET_S3_BUCKET"], "prefix": prefix}])
+    monkeypatch.setenv("PAGEFLEET_API_SOURCES", place)
+
+    with pytest.raises(SettingsError, match=r"PAGEFLEET_API_SOURCES: .* overlaps"):
+        read_api_settings()
+
+
+def test_a_place_beside_the_documents_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = json.dumps([{"bucket": REQUIRED["PAGEFLEET_S3_BUCKET"], "prefix": "in/"}])
+    monkeypatch.setenv("PAGEFLEET_API_SOURCES", place)
+
+    assert read_api_settings().api_sources[0].prefix == "in/"
 
 
 def test_passwords_are_not_shown() -> None:

@@ -35,13 +35,13 @@ class Broker:
             raise DispatchError
         yield True
 
-    def send_drawing(self, document_id: UUID, page_index: int) -> bool:  # noqa: ARG002 - the door's
+    def send_drawing(self, document_id: UUID, page_index: int, *, tenant: str) -> bool:  # noqa: ARG002 - the door's
         self.asked += 1
         if self.is_away:
             raise DispatchError
         return True
 
-    def send_export(self, export_id: UUID, document_id: UUID, priority: Priority) -> bool:  # noqa: ARG002 - the door's
+    def send_export(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool:  # noqa: ARG002 - the door's
         self.asked += 1
         if self.is_away:
             raise DispatchError
@@ -105,13 +105,13 @@ def test_a_broker_that_did_not_take_a_split_is_not_asked_for_a_drawing() -> None
     with pytest.raises(DispatchError):
         send(dispatch)
     with pytest.raises(DispatchError):
-        dispatch.send_drawing(new_id(), 0)
+        dispatch.send_drawing(new_id(), 0, tenant="a")
     assert broker.asked == 1
 
     broker.is_away = False
     clock.now_s += 5
 
-    assert dispatch.send_drawing(new_id(), 0)
+    assert dispatch.send_drawing(new_id(), 0, tenant="a")
 
 
 def test_an_export_that_no_broker_hears_of_is_left_to_the_sweep() -> None:
@@ -119,10 +119,10 @@ def test_an_export_that_no_broker_hears_of_is_left_to_the_sweep() -> None:
     dispatch = spared(broker, clock)
     broker.is_away = True
 
-    said = [dispatch.send_export(new_id(), new_id(), Priority.BULK) for _ in range(3)]
+    said = [dispatch.send_export(new_id(), new_id(), priority=Priority.BULK) for _ in range(3)]
 
     assert said == [False, False, False]
     assert broker.asked == 1
     broker.is_away = False
     clock.now_s += 5
-    assert dispatch.send_export(new_id(), new_id(), Priority.BULK)
+    assert dispatch.send_export(new_id(), new_id(), priority=Priority.BULK)

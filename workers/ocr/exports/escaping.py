@@ -8,19 +8,12 @@ from typing import Final
 _XML_ILLEGAL: Final = re.compile("[^\\t\\n\\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BREAKS: Final = re.compile(r"[\t\n\r]+")
-# What a spreadsheet takes for the beginning of a formula, full-width forms included.
-_FORMULA_BEGINS: Final = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    "\uff1d",
-    "\uff0b",
-    "\uff0d",
-    "\uff20",
+# What a spreadsheet takes for the beginning of a formula, full-width forms included, and what it
+# skips before one. Where the user's language has semicolons between cells, quotes hold no cell
+# together, and one begins after every semicolon, tab and break.
+_FORMULA: Final = "-=+@\uff1d\uff0b\uff0d\uff20"
+_FORMULA_BEGIN: Final = re.compile(
+    f"^(?=[ \u00a0]*[{_FORMULA}\t\r\n])|(?<=[;\t\r\n])(?=[ \u00a0]*[{_FORMULA}])"
 )
 # Characters that mean something anywhere in a line of Markdown.
 _MARKDOWN_INLINE: Final = re.compile(r"([\\`*_\[\]|~$^])")
@@ -39,9 +32,13 @@ def hocr_string(text: str) -> str:
 
 
 def csv_text(text: str) -> str:
+    """Return recognized text for a cell, without controls; see ``harmless_cell``."""
+    return harmless_cell(_CONTROLS.sub("", text))
+
+
+def harmless_cell(text: str) -> str:
     """Return text for a cell: an apostrophe stands before what a spreadsheet would compute."""
-    kept = _CONTROLS.sub("", text)
-    return f"'{kept}" if kept.lstrip(" \u00a0").startswith(_FORMULA_BEGINS) else kept
+    return _FORMULA_BEGIN.sub("'", text)
 
 
 def markdown_text(text: str) -> str:

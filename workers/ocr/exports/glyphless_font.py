@@ -11,6 +11,9 @@ from typing import Final
 FONT_NAME: Final = "PagefleetHidden"
 """Its name, and what it has to be called in the resources of a page."""
 
+FONT_OBJECT_COUNT: Final = 6
+"""How many objects it takes, its CMap, the last of them, included."""
+
 ASCENT: Final = 0.8
 """Share of a letter's height above the baseline."""
 
@@ -84,7 +87,7 @@ def font_objects(first: int) -> list[tuple[str, bytes | None]]:
     bounds = f"[0 {-DESCENT * _UNITS:g} {_UNITS} {ASCENT * _UNITS:g}]"
     font = (
         f"<</Type/Font/Subtype/Type0/BaseFont/{FONT_NAME}/Encoding/Identity-H"
-        f"/DescendantFonts[{first + 1} 0 R]/ToUnicode {first + 5} 0 R>>"
+        f"/DescendantFonts[{first + 1} 0 R]/ToUnicode {first + FONT_OBJECT_COUNT - 1} 0 R>>"
     )
     descendant = (
         f"<</Type/Font/Subtype/CIDFontType2/BaseFont/{FONT_NAME}/DW {ADVANCE * _UNITS:g}"

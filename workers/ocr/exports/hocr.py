@@ -15,6 +15,7 @@ from workers.ocr.exports.page_view import (
     is_failed,
     notices,
 )
+from workers.ocr.page_numbers import page_index
 from workers.ocr.right_to_left import is_right_to_left
 
 _HEAD: Final = """\
@@ -51,7 +52,7 @@ def _page(header: Header, page: Page) -> Iterator[str]:
     number = page["page_number"]
     width, height = (0, 0) if is_failed(page) else (page["width_px"], page["height_px"])
     title = f'image "{hocr_string(header["source"]["filename"])}"'
-    title += f"; bbox 0 0 {width} {height}; ppageno {number - 1}"
+    title += f"; bbox 0 0 {width} {height}; ppageno {page_index(number)}"
     if not is_failed(page):
         title += f"; scan_res {page['dpi']:g} {page['dpi']:g}"
     yield f'<div class="ocr_page" id="page_{number}" title=\'{title}\'>\n'

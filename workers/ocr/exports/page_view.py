@@ -29,7 +29,6 @@ class ExportLine:
     text: str
     polygon: tuple[tuple[float, float], ...]
     confidence: float
-    detection_score: float
     box: Box
     words: tuple[ExportWord, ...]
 
@@ -84,7 +83,6 @@ def _line(line: Mapping[str, Any]) -> ExportLine:
         text=line["text"],
         polygon=polygon,
         confidence=line["confidence"],
-        detection_score=line["detection_score"],
         box=_around([outline, *(word.box for word in words)]),
         words=words,
     )

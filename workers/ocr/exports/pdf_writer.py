@@ -4,7 +4,12 @@ import zlib
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from workers.ocr.exports.glyphless_font import FONT_NAME, GlyphCodes, font_objects
+from workers.ocr.exports.glyphless_font import (
+    FONT_NAME,
+    FONT_OBJECT_COUNT,
+    GlyphCodes,
+    font_objects,
+)
 from workers.ocr.exports.invisible_text import hidden_text
 from workers.ocr.exports.page_view import Page
 from workers.ocr.exports.pdf_facts import info_entries
@@ -12,9 +17,10 @@ from workers.ocr.exports.pdf_facts import info_entries
 _PT_PER_INCH: Final = 72
 _MAX_SIDE_PT: Final = 14_400.0  # of a page, by the standard's implementation limits
 _A4_PT: Final = (595.0, 842.0)
-# The first objects; the font has the six from _FONT on, its CMap the last of them.
+# The first objects; the font has those from _FONT on.
 _CATALOG, _PAGES, _INFO, _FONT = 1, 2, 3, 4
-_FIRST_FREE: Final = 10
+_FONT_CMAP: Final = _FONT + FONT_OBJECT_COUNT - 1
+_FIRST_FREE: Final = _FONT_CMAP + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class ImagePdfWriter:
             facts: about the document, for its information dictionary.
         """
         packed = zlib.compress(self._codes.to_unicode())
-        self._object(_FONT + 5, f"<</Filter/FlateDecode/Length {len(packed)}>>", packed)
+        self._object(_FONT_CMAP, f"<</Filter/FlateDecode/Length {len(packed)}>>", packed)
         kids = " ".join(f"{number} 0 R" for number in self._pages)
         self._object(_PAGES, f"<</Type/Pages/Count {len(self._pages)}/Kids[{kids}]>>")
         self._object(_CATALOG, f"<</Type/Catalog/Pages {_PAGES} 0 R>>")

@@ -6,10 +6,10 @@ from typing import Final
 
 import orjson
 
+from workers.ocr.document_result import PAGE_SEPARATOR
 from workers.ocr.exports.page_view import Header, Page
 from workers.ocr.page_text import page_text
 
-PAGE_SEPARATOR: Final = "\f"
 # Below this the pages that wait for the end of the text do so in memory, above it on disk.
 _SPOOL_BYTES: Final = 4 * 2**20
 _PART_CHARACTERS: Final = 2**18

@@ -8,15 +8,11 @@ from typing import Any, Final
 
 import orjson
 
-from workers.ocr.errors import OcrError
+from workers.ocr.errors import StoredResultError
 
 _TEXT_BEGINS: Final = b',"full_text":'
 _PAGES_BEGIN: Final = b',"pages":['
 _PAGE_BEGINS: Final = b',{"page_number":'
-
-
-class StoredResultError(OcrError):
-    """The bytes are no result of schema ``pagefleet/1`` as this program writes them."""
 
 
 def open_result(

@@ -262,6 +262,49 @@ def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
     assert scan(path) == {"box.tar.gz": "archive_damaged"}
 
 
+@pytest.mark.timeout(20)  # it was a minute, and a small archive holds hundreds
+def test_a_header_that_is_slow_to_read_is_refused(tmp_path: Path) -> None:
+    digits = tarfile.TarInfo("digits")
+    digits.type = tarfile.XHDTYPE
+    digits.size = 127 * 2**10
+    path = tmp_path / "box.tar.gz"
+    path.write_bytes(gzip.compress(digits.tobuf() + b"1" * digits.size + bytes(1_024)))
+
+    assert scan(path) == {"box.tar.gz": "archive_damaged"}
+
+
+def test_a_list_of_holes_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    holes = tarfile.TarInfo("holes.pdf")
+    holes.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(holes.tobuf(tarfile.GNU_FORMAT))
+    header[482] = 1  # the list goes on
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header[:512])
+    part = bytearray((b"%011o\0" % 1) * 42 + bytes(8))
+    part[504] = 1
+    path = tmp_path / "box.tar.gz"
+    path.write_bytes(gzip.compress(bytes(header) + bytes(part) * 4_096 + bytes(1_024)))
+
+    assert scan(path) == {"box.tar.gz": "archive_damaged"}
+
+
+def test_a_long_name_of_digits_is_read(tmp_path: Path) -> None:
+    name = "/".join(["9" * 240] * 4) + ".pdf"
+    path = tmp_path / "box.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as packed:
+        add(packed, name)
+
+    assert scan(path) == {name: PDF}
+
+
+def test_what_follows_the_end_of_a_tar_is_named(tmp_path: Path) -> None:
+    first, second = tar_of(tmp_path / "first.tar", 1), tar_of(tmp_path / "second.tar", 2)
+    path = tmp_path / "box.tar"
+    path.write_bytes(first.read_bytes() + second.read_bytes())
+
+    assert scan(path) == {"0.pdf": PDF, "box.tar": "archive_damaged"}
+
+
 def test_several_streams_of_xz_in_a_row_are_one_tar(tmp_path: Path) -> None:
     plain = tar_of(tmp_path / "plain.tar").read_bytes()
     path = tmp_path / "box.tar.xz"

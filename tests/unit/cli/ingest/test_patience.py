@@ -58,9 +58,14 @@ def test_a_pause_that_is_too_long_ends_the_call() -> None:
 
 def test_a_pause_is_reported_once_and_kept_by_all() -> None:
     said: list[str] = []
-    shared = patience(report=said.append)
+    is_said, other_is_back = threading.Event(), threading.Event()
+
+    def report(text: str) -> None:
+        said.append(text)
+        is_said.set()
+
+    shared = patience(report=report)
     api = Api(refusal(503, retry_after_s=0.3))
-    other_is_back = threading.Event()
 
     def ask_later() -> None:
         shared.call(Api())
@@ -68,8 +73,7 @@ def test_a_pause_is_reported_once_and_kept_by_all() -> None:
 
     thread = threading.Thread(target=lambda: shared.call(api))
     thread.start()
-    while not said:
-        pass
+    assert is_said.wait(10)
     later = threading.Thread(target=ask_later)
     later.start()
 
@@ -99,7 +103,7 @@ def test_a_run_that_is_to_end_makes_no_call() -> None:
     [
         (413, "file_too_large", True),
         (422, "invalid_request", True),
-        (422, "unknown_batch", False),
+        (404, "unknown_batch", False),
         (401, "unauthenticated", False),
         (409, "batch_closed", False),
     ],

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from workers.ocr.encoded_page import PageFrame, encode_page
+from workers.ocr.errors import PageTooLargeError
 from workers.ocr.page_image import PageImage
 
 
@@ -48,6 +49,14 @@ def test_a_page_is_turned_as_it_was_read(
 
     assert pixels.shape[:2] == (frame.height_px, frame.width_px)
     assert is_red(pixels[corner])
+
+
+@pytest.mark.parametrize("shape", [(1, 70_000, 3), (70_000, 1, 3)])
+def test_a_page_that_no_jpeg_can_hold_is_a_named_error(shape: tuple[int, int, int]) -> None:
+    long_page = PageImage(0, np.zeros(shape, np.uint8), dpi=200.0, rotation_deg=0)
+
+    with pytest.raises(PageTooLargeError):
+        encode_page(long_page, None)
 
 
 def test_a_page_that_was_read_at_half_its_resolution_is_as_large_as_its_result() -> None:

@@ -1,4 +1,3 @@
-import json
 import threading
 from collections.abc import Iterator
 
@@ -6,56 +5,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.fake_sessions import (
-    CHARSET,
-    FailingSession,
-    InkDetector,
-    InkReader,
-    gray_of,
-    ink_bundle,
+from tests.support.fake_sessions import InkDetector, InkReader, gray_of, ink_bundle
+from tests.support.ink_engines import (
+    SilentReader,
+    engine,
+    page_of,
+    read_one,
+    text_of,
+    without_seconds,
+    work_thread_count,
 )
 from workers.ocr.crop_cache import CacheCounts
-from workers.ocr.engine import EngineOptions, OcrEngine
-from workers.ocr.errors import InferenceError, OutOfMemoryError, PoisonedContextError
+from workers.ocr.errors import InferenceError
 from workers.ocr.inference import Session
-from workers.ocr.page_image import PageFailure, PageImage
-from workers.ocr.page_text import page_text
-from workers.ocr.result import PageResult, page_json
-
-
-def page_of(*letters: str, page_index: int = 0) -> PageImage:
-    """A page with a wide bar a letter, from the top, which reads as that letter."""
-    pixels = np.full((80 * len(letters) + 80, 400, 3), 255, dtype=np.uint8)
-    for row, letter in enumerate(letters):
-        pixels[80 * row + 60 : 80 * row + 90, 50:350] = gray_of(letter)
-    return PageImage(page_index, pixels, dpi=200.0, rotation_deg=90, render_s=0.25)
-
-
-def engine(
-    detector: Session | None = None, reader: Session | None = None, **options: object
-) -> OcrEngine:
-    return OcrEngine(
-        ink_bundle(),
-        EngineOptions(**options),  # type: ignore[arg-type]  each test names its own
-        sessions=(detector or InkDetector(), reader or InkReader()),
-    )
-
-
-def read_one(ocr: OcrEngine, page: PageImage) -> PageResult | PageFailure:
-    (outcome,) = ocr.read_pages([page])
-    return outcome
-
-
-def text_of(outcome: PageResult | PageFailure) -> str:
-    return page_text(page_json(outcome))
-
-
-def without_seconds(outcome: PageResult | PageFailure) -> str:
-    return json.dumps({**page_json(outcome), "seconds": None, "page_number": None})
-
-
-def work_thread_count() -> int:
-    return sum(thread.name.startswith("ocr-") for thread in threading.enumerate())
+from workers.ocr.page_image import PageImage
+from workers.ocr.result import PageResult
 
 
 class MeetingReader(InkReader):
@@ -120,15 +84,6 @@ def test_a_blank_page_has_a_result_without_lines() -> None:
     assert result.crops_found == 0
 
 
-class SilentReader(InkReader):
-    """Sees nothing but blanks."""
-
-    def run(
-        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        return super().run(np.full_like(pixels, 255), widths_px)
-
-
 def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
     result = read_one(engine(reader=SilentReader()), page_of("A"))
 
@@ -136,16 +91,6 @@ def test_a_region_in_which_nothing_is_read_is_counted_but_is_no_line() -> None:
     assert result.lines == ()
     assert (result.crops_found, result.crops_kept) == (1, 1)
     assert result.mean_confidence is None
-
-
-def test_pages_come_back_in_order_and_failures_pass_through() -> None:
-    failure = PageFailure(1, "damaged", "…")
-    pages = [page_of("A"), failure, page_of("B", page_index=2), page_of("C", page_index=3)]
-
-    outcomes = list(engine().read_pages(pages))
-
-    assert [outcome.page_index for outcome in outcomes] == [0, 1, 2, 3]
-    assert outcomes[1] is failure
 
 
 def test_no_pages_give_no_results() -> None:
@@ -231,92 +176,12 @@ def test_closing_stops_the_threads() -> None:
     assert work_thread_count() == before
 
 
-def test_an_error_of_the_page_source_passes_through() -> None:
-    before = work_thread_count()
-
-    def pages() -> Iterator[PageImage]:
-        yield page_of("A")
-        raise EOFError("no more pages")
-
-    with pytest.raises(EOFError, match="no more pages"):
-        list(engine(threads=2).read_pages(pages()))
-
-    assert work_thread_count() == before
-
-
-def test_many_failures_between_pages_hold_nothing_up() -> None:
-    failures = [PageFailure(i, "damaged", "…") for i in range(1, 60)]
-
-    outcomes = list(engine(device="cuda").read_pages([page_of("A"), *failures]))
-
-    assert outcomes[1:] == failures
-
-
 def test_the_limit_on_lines_is_kept_and_told() -> None:
     result = read_one(engine(max_crops=2), page_of("A", "B", "C", "D"))
 
     assert isinstance(result, PageResult)
     assert (result.crops_found, result.crops_kept, len(result.lines)) == (4, 2, 2)
     assert result.is_truncated
-
-
-def is_second_page(pixels: NDArray[np.uint8]) -> bool:
-    return pixels.shape[1] == 480  # the page with five lines
-
-
-PAGES = [
-    page_of("A"),
-    page_of("B", "B", "B", "B", "B", page_index=1),
-    page_of("C", page_index=2),
-]
-
-
-def test_a_page_whose_detection_fails_is_that_pages_failure() -> None:
-    detector = FailingSession(InkDetector(), is_second_page, lambda: OutOfMemoryError("full"))
-
-    first, second, third = engine(detector=detector).read_pages(PAGES)
-
-    assert isinstance(second, PageFailure)
-    assert (second.page_index, second.code) == (1, "gpu_out_of_memory")
-    assert isinstance(first, PageResult)
-    assert isinstance(third, PageResult)
-
-
-def has_letter_b(pixels: NDArray[np.uint8]) -> bool:
-    gray = pixels[:, 24, 100].astype(int)
-    return bool((np.abs(gray - gray_of("B")) < 2).any())
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize(
-    ("error", "code"), [(OutOfMemoryError, "gpu_out_of_memory"), (InferenceError, "internal")]
-)
-def test_a_page_whose_recognition_fails_is_that_pages_failure(
-    error: type[InferenceError], code: str, device: str
-) -> None:
-    reader = FailingSession(InkReader(), has_letter_b, lambda: error("detail"))
-
-    first, second, third = engine(reader=reader, device=device).read_pages(PAGES)
-
-    assert isinstance(second, PageFailure)
-    assert (second.page_index, second.code) == (1, code)
-    assert "detail" not in second.message
-    assert isinstance(first, PageResult)
-    assert isinstance(third, PageResult)
-
-
-def poisoned(session: Session) -> FailingSession:
-    return FailingSession(session, lambda _: True, lambda: PoisonedContextError("gone"))
-
-
-def test_a_poisoned_context_in_detection_ends_the_run() -> None:
-    with pytest.raises(PoisonedContextError):
-        list(engine(detector=poisoned(InkDetector())).read_pages(PAGES))
-
-
-def test_a_poisoned_context_in_recognition_ends_the_run() -> None:
-    with pytest.raises(PoisonedContextError):
-        list(engine(reader=poisoned(InkReader())).read_pages(PAGES))
 
 
 class SidewaysReader(InkReader):
@@ -348,106 +213,6 @@ def test_a_tall_shape_is_a_line_when_two_letters_are_read_in_it(
     assert isinstance(result, PageResult)
     assert result.crops_kept == len(result.lines) == 1
     assert result.lines[0].quad.angle_deg == pytest.approx(angle_deg, abs=1)
-
-
-class SureReader(InkReader):
-    """Is sure of every letter but B."""
-
-    def run(
-        self, pixels: NDArray[np.uint8], widths_px: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        output = super().run(pixels, widths_px)
-        output[output > 0] = 0.99
-        output[:, :, CHARSET.index("B") + 1] *= np.float32(0.5)
-        return output
-
-
-def low_page(letter: str, page_index: int = 0) -> PageImage:
-    """A page as low as the one line on it."""
-    pixels = np.full((40, 700, 3), 255, dtype=np.uint8)
-    pixels[10:34, 20:300] = gray_of(letter)
-    return PageImage(page_index, pixels, dpi=200.0, rotation_deg=90)
-
-
-def test_a_low_page_is_read_without_detection() -> None:
-    detector, reader = InkDetector(), SureReader()
-
-    result = read_one(engine(detector, reader), low_page("A"))
-
-    assert isinstance(result, PageResult)
-    assert text_of(result)[0] == "A"
-    assert (result.crops_found, result.crops_kept, result.rotation_deg) == (1, 1, 90)
-    box = result.lines[0].quad.box
-    assert (box.x_min, box.x_max) == pytest.approx((20, 300), abs=6)
-    assert (box.y_min, box.y_max) == pytest.approx((10, 34), abs=6)
-    assert not detector.shapes
-    assert len(reader.shapes) == 1
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_low_page_that_is_not_read_surely_goes_through_detection(device: str) -> None:
-    detector = InkDetector()
-
-    result = read_one(engine(detector, SureReader(), device=device), low_page("B"))
-
-    assert isinstance(result, PageResult)
-    assert text_of(result)[0] == "B"
-    assert len(detector.shapes) == 1
-    assert result.lines[0].detection_score < 1
-    assert result.seconds.detect > 0
-
-
-def test_a_low_page_in_which_nothing_is_read_goes_through_detection() -> None:
-    detector = InkDetector()
-
-    result = read_one(engine(detector, SilentReader()), low_page("A"))
-
-    assert isinstance(result, PageResult)
-    assert result.lines == ()
-    assert len(detector.shapes) == 1
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_low_pages_among_others_read_as_they_do_alone(device: str, threads: int) -> None:
-    pages = [
-        low_page("AB"[i // 2 % 2], i) if i % 2 else page_of(*"ABC"[: i % 4], page_index=i)
-        for i in range(30)
-    ]
-
-    outcomes = list(engine(reader=SureReader(), device=device, threads=threads).read_pages(pages))
-
-    assert [outcome.page_index for outcome in outcomes] == list(range(30))
-    assert [without_seconds(outcome) for outcome in outcomes] == [
-        without_seconds(read_one(engine(reader=SureReader(), device=device), page))
-        for page in pages
-    ]
-
-
-@pytest.mark.parametrize("letter", ["A", "B"])
-def test_a_low_page_that_cannot_be_read_is_that_pages_failure(letter: str) -> None:
-    reader = FailingSession(SureReader(), has_letter_b, lambda: OutOfMemoryError("full"))
-    pages = [low_page("B"), low_page(letter, 1)]
-
-    first, second = engine(reader=reader).read_pages(pages)
-
-    assert isinstance(first, PageFailure)
-    assert first.code == "gpu_out_of_memory"
-    assert isinstance(second, PageResult) == (letter == "A")
-
-
-def test_a_low_page_whose_late_detection_fails_is_that_pages_failure() -> None:
-    detector = FailingSession(InkDetector(), lambda _: True, lambda: InferenceError("no"))
-
-    first, second = engine(detector, SureReader()).read_pages([low_page("B"), low_page("A", 1)])
-
-    assert isinstance(first, PageFailure)
-    assert isinstance(second, PageResult)
-
-
-def test_a_context_poisoned_by_a_low_page_ends_the_run() -> None:
-    with pytest.raises(PoisonedContextError):
-        list(engine(poisoned(InkDetector()), SureReader()).read_pages([low_page("B")]))
 
 
 class ShrinkingReader(InkReader):

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.results import FAILED, page_of, result_of, stored
+from workers.ocr.errors import StoredResultError
 from workers.ocr.exports.page_choice import pages_name, parse_pages
-from workers.ocr.exports.stored_result import StoredResultError, open_result
+from workers.ocr.exports.stored_result import open_result
 
 TEXTS = ['","pages":[{"page_number":7', ',{"page_number":1,', "]}", "plain", "\\", '"full_text":']
 RESULT = result_of(page_of(TEXTS), {**FAILED}, page_of(["last"], page_index=2), filename=TEXTS[0])

@@ -23,6 +23,7 @@ from tests.support.results import (
     result_of,
     split_result,
 )
+from workers.ocr.exports.escaping import harmless_cell
 from workers.ocr.exports.formats import ExportFormat
 from workers.ocr.exports.text_formats import TEXT_WRITERS
 
@@ -120,6 +121,21 @@ def test_each_beginning_of_a_formula_is_made_text(text: str) -> None:
     (row,) = csv_rows(write("csv", page_of([text])))
 
     assert row["text"] == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("x;=1+1;y", "x;'=1+1;y"),
+        ("x; -1", "x;' -1"),
+        ("x\t@y", "x\t'@y"),
+        ("x\n=1", "x\n'=1"),
+        ("=1;=2", "'=1;'=2"),
+        ("x; y = 1 - 2", "x; y = 1 - 2"),
+    ],
+)
+def test_a_formula_behind_what_separates_cells_elsewhere_is_made_text(text: str, cell: str) -> None:
+    assert harmless_cell(text) == cell
 
 
 def test_a_page_without_text_has_a_row_and_an_element() -> None:
