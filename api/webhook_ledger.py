@@ -13,13 +13,16 @@ from db.engine import Transaction
 from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
 
+# An endpoint may have a million deliveries; so many go in far less time than a statement has.
+_REMOVED_AT_ONCE = 1_000
+
 
 class WebhookDisabledError(Exception):
     """Nothing is sent to the endpoint before it is enabled."""
 
 
 class WebhookLedger:
-    """Reads and writes of one tenant; every method is one transaction.
+    """Reads and writes of one tenant; every method but ``remove`` is one transaction.
 
     A method that is given an id raises ``RowNotFoundError`` when the tenant has no such row,
     and all raise ``DatabaseError`` and its subclasses.
@@ -53,6 +56,18 @@ class WebhookLedger:
             return webhooks.get(session, endpoint_id, tenant=self._tenant)
 
     def remove(self, endpoint_id: UUID) -> None:
+        """Remove an endpoint step by step; broken off, it stays disabled, with what is left.
+
+        In one step it could take longer than a statement may, again and again.
+        """
+        with self._transaction() as session:
+            webhooks.begin_removal(session, endpoint_id, tenant=self._tenant)
+        removed = _REMOVED_AT_ONCE
+        while removed == _REMOVED_AT_ONCE:
+            with self._transaction() as session:
+                removed = webhook_deliveries.remove_some(
+                    session, endpoint_id, limit=_REMOVED_AT_ONCE
+                )
         with self._transaction() as session:
             webhooks.remove(session, endpoint_id, tenant=self._tenant)
 

@@ -63,7 +63,8 @@ class WebhookView(BaseModel):
     last_error: str | None = Field(description="Why its last message was not taken.")
     disabled_at: datetime | None
     disabled_reason: str | None = Field(
-        description="`gone`: it answered 410. `failing`: it failed for days. Null unless disabled."
+        description="`gone`: it answered 410. `failing`: it failed for days. `removed`: its "
+        "removal was broken off; ask for it again. Null unless disabled."
     )
     links: WebhookLinks
 

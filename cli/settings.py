@@ -53,7 +53,10 @@ class WebhookSettings(DatabaseSettings, HeartbeatSettings, LogSettings, WebhookT
     """What ``webhooks`` needs: of the servers the database alone."""
 
     webhook_senders: int = Field(
-        default=32, ge=1, le=512, description="webhooks that are sent at the same time"
+        default=32,
+        ge=1,
+        le=512,
+        description="webhooks that are sent at the same time, half of them to one tenant at most",
     )
     webhook_timeout_s: float = Field(
         default=15, gt=0, le=60, description="for an endpoint to answer, connecting included"

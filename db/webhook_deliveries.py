@@ -25,6 +25,55 @@ FAILING = "failing"
 DISABLED = "endpoint_disabled"
 EXPIRED = "expired"
 
+# Each LIMIT ends the search as soon as there is enough, and only what is taken is locked.
+_TAKE = text("""
+    WITH due AS MATERIALIZED (
+      SELECT found.id AS due_id
+      FROM (
+        SELECT tenant FROM webhook_endpoints
+        WHERE disabled_at IS NULL AND (rest_until IS NULL OR rest_until <= now())
+        GROUP BY tenant ORDER BY random()
+      ) AS told
+      CROSS JOIN LATERAL (
+        SELECT waiting.id
+        FROM (
+          SELECT id FROM webhook_endpoints
+          WHERE tenant = told.tenant AND disabled_at IS NULL
+            AND (rest_until IS NULL OR rest_until <= now())
+            AND (failures = 0 OR NOT :only_healthy)
+          ORDER BY random()
+        ) AS endpoint
+        CROSS JOIN LATERAL (
+          SELECT id FROM webhook_deliveries
+          WHERE endpoint_id = endpoint.id AND dispatch_after <= now()
+          ORDER BY dispatch_after
+          LIMIT greatest(0, :per_endpoint - (
+            SELECT count(*) FROM webhook_deliveries AS held
+            WHERE held.endpoint_id = endpoint.id AND held.lease_expires_at > now()
+          ))
+          FOR UPDATE SKIP LOCKED
+        ) AS waiting
+        LIMIT greatest(0, :per_tenant - (
+          SELECT count(*) FROM webhook_deliveries AS held
+          JOIN webhook_endpoints AS holder ON holder.id = held.endpoint_id
+          WHERE holder.tenant = told.tenant AND held.lease_expires_at > now()
+        ))
+      ) AS found
+      LIMIT :room
+    )
+    UPDATE webhook_deliveries AS delivery
+    SET attempt = attempt + 1, last_attempt_at = now(),
+      lease_expires_at = now() + make_interval(secs => :lease_s),
+      dispatch_after = now() + make_interval(secs => :lease_s),
+      retry_until = CASE WHEN attempt = 0 AND failures = 0
+        THEN now() + CAST(:retried_for AS interval) ELSE retry_until END
+    FROM due, webhook_endpoints AS endpoint
+    WHERE delivery.id = due_id AND endpoint.id = delivery.endpoint_id
+    RETURNING delivery.id, endpoint_id, attempt, message_id, type, payload, event_at, url,
+      secret,
+      CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret
+""")
+
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
@@ -65,44 +114,40 @@ class Failure:
         return self.status == 410  # noqa: PLR2004 - "Gone"
 
 
-def take(session: Session, *, room: int, per_endpoint: int, lease_s: float) -> list[DueDelivery]:
-    """Take up to ``room`` due deliveries, so many of an endpoint that ``per_endpoint`` are held.
+def take(
+    session: Session,
+    *,
+    room: int,
+    per_endpoint: int,
+    per_tenant: int,
+    lease_s: float,
+    only_healthy: bool = False,
+) -> list[DueDelivery]:
+    """Take due deliveries, the oldest of each endpoint first.
 
-    Endpoints come in any order, so that none is always behind the others. One that failed a moment
-    ago rests, and one that is disabled gets nothing. Two may take at once.
+    Tenants come in any order, and so do the endpoints of each, so that none is always behind the
+    others. One that failed a moment ago rests, and one that is disabled gets nothing. Where it was
+    not the endpoint that kept a message waiting, its day begins with its first try. Two may take
+    at once.
+
+    Args:
+        session: an open transaction.
+        room: the most that are taken.
+        per_endpoint: the most that are held of one endpoint then, by whomever.
+        per_tenant: likewise of all endpoints of a tenant.
+        lease_s: how long what is taken is held.
+        only_healthy: nothing of endpoints that have failed since their last success.
     """
     rows = session.execute(
-        text("""
-            WITH due AS MATERIALIZED (
-              SELECT found.id AS due_id
-              FROM (
-                SELECT id FROM webhook_endpoints
-                WHERE disabled_at IS NULL AND (rest_until IS NULL OR rest_until <= now())
-                ORDER BY random()
-              ) AS endpoint
-              CROSS JOIN LATERAL (
-                SELECT id FROM webhook_deliveries
-                WHERE endpoint_id = endpoint.id AND dispatch_after <= now()
-                ORDER BY dispatch_after
-                LIMIT greatest(0, :per_endpoint - (
-                  SELECT count(*) FROM webhook_deliveries AS held
-                  WHERE held.endpoint_id = endpoint.id AND held.lease_expires_at > now()
-                ))
-                FOR UPDATE SKIP LOCKED
-              ) AS found
-              LIMIT :room
-            )
-            UPDATE webhook_deliveries AS delivery
-            SET attempt = attempt + 1, last_attempt_at = now(),
-              lease_expires_at = now() + make_interval(secs => :lease_s),
-              dispatch_after = now() + make_interval(secs => :lease_s)
-            FROM due, webhook_endpoints AS endpoint
-            WHERE delivery.id = due_id AND endpoint.id = delivery.endpoint_id
-            RETURNING delivery.id, endpoint_id, attempt, message_id, type, payload, event_at, url,
-              secret,
-              CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret
-        """),
-        {"room": room, "per_endpoint": per_endpoint, "lease_s": lease_s},
+        _TAKE,
+        {
+            "room": room,
+            "per_endpoint": per_endpoint,
+            "per_tenant": per_tenant,
+            "lease_s": lease_s,
+            "only_healthy": only_healthy,
+            "retried_for": RETRIED_FOR,
+        },
     )
     return [
         DueDelivery(
@@ -192,9 +237,11 @@ def note_failed(
 
 
 def end_hopeless(session: Session, *, limit: int) -> int:
-    """Fail what waits for an endpoint that is disabled, or is long past its day; return how many.
+    """Fail what waits for endpoints that are disabled, or have failed for a day; return how many.
 
-    An endpoint that fails is tried with one message and not with each, so some are never tried.
+    An endpoint that fails is tried with a few messages and not with each, so some are never tried.
+    One that takes messages gets them all, however late: it is we who are slow, or were not there.
+    So one that failed before we were away is tried once more first.
     """
     rows = session.execute(
         text("""
@@ -204,7 +251,11 @@ def end_hopeless(session: Session, *, limit: int) -> int:
               JOIN webhook_endpoints AS endpoint ON endpoint.id = endpoint_id
               WHERE dispatch_after IS NOT NULL
                 AND (lease_expires_at IS NULL OR lease_expires_at < now())
-                AND (disabled_at IS NOT NULL OR retry_until < now() - interval '1 hour')
+                AND (disabled_at IS NOT NULL OR (
+                  retry_until < now() - interval '1 hour'
+                  AND failing_since < now() - CAST(:retried_for AS interval)
+                  AND rest_until > now() - interval '1 hour'
+                ))
               LIMIT :limit FOR UPDATE OF delivery SKIP LOCKED
             )
             UPDATE webhook_deliveries
@@ -215,7 +266,12 @@ def end_hopeless(session: Session, *, limit: int) -> int:
             FROM hopeless WHERE id = hopeless_id
             RETURNING id
         """),
-        {"limit": limit, "disabled": DISABLED, "expired": EXPIRED},
+        {
+            "limit": limit,
+            "disabled": DISABLED,
+            "expired": EXPIRED,
+            "retried_for": RETRIED_FOR,
+        },
     )
     return len(rows.all())
 
@@ -231,6 +287,23 @@ def clear(session: Session, *, older_than_s: float, limit: int) -> int:
             ) RETURNING id
         """),
         {"before": _first_id_of(session, older_than_s), "limit": limit},
+    )
+    return len(rows.all())
+
+
+def remove_some(session: Session, endpoint_id: UUID, *, limit: int) -> int:
+    """Remove deliveries to an endpoint, those that somebody is changing excepted; return how many.
+
+    Fewer than ``limit``: there are hardly any left.
+    """
+    rows = session.execute(
+        text("""
+            DELETE FROM webhook_deliveries WHERE id IN (
+              SELECT id FROM webhook_deliveries WHERE endpoint_id = :endpoint_id
+              ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+            ) RETURNING id
+        """),
+        {"endpoint_id": endpoint_id, "limit": limit},
     )
     return len(rows.all())
 

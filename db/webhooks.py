@@ -21,6 +21,7 @@ _SECRET_BYTES = 32
 # Each end of a document writes a row for each of them.
 MOST_PER_TENANT = 10
 ROTATION = timedelta(hours=24)
+REMOVED = "removed"
 
 
 def create(
@@ -68,8 +69,30 @@ def get(session: Session, endpoint_id: UUID, *, tenant: str) -> WebhookEndpoint:
     return endpoint
 
 
+def begin_removal(session: Session, endpoint_id: UUID, *, tenant: str) -> None:
+    """Let an endpoint be told nothing more; until ``remove`` it can be seen, as disabled.
+
+    Raises:
+        RowNotFoundError: there is none.
+    """
+    get(session, endpoint_id, tenant=tenant)
+    session.execute(
+        update(WebhookEndpoint)
+        .where(WebhookEndpoint.id == endpoint_id)
+        .values(
+            disabled_at=func.coalesce(WebhookEndpoint.disabled_at, func.now()),
+            disabled_reason=REMOVED,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
 def remove(session: Session, endpoint_id: UUID, *, tenant: str) -> None:
-    """Remove an endpoint, with its deliveries.
+    """Remove an endpoint, with the deliveries that it has left.
+
+    Not before ``begin_removal`` is committed: an end that finds the row locked passes it over, so
+    one that then stays has not been told. Of many deliveries ``webhook_deliveries.remove_some``
+    comes first.
 
     Raises:
         RowNotFoundError: there is none.

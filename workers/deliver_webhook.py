@@ -24,7 +24,7 @@ from workers.webhook_target import WebhookTargetError, parse_url
 
 log = structlog.get_logger(__name__)
 
-# Slow endpoints keep their own senders and no more.
+# Slow endpoints keep their own senders, and no more unless the others are idle.
 MOST_PER_ENDPOINT = 4
 _TIDY_INTERVAL_S = 60.0
 _TIDIED_AT_ONCE = 1_000
@@ -44,6 +44,11 @@ class DeliveryRules:
     disable_after_s: float
     keep_s: float
     allow_loopback: bool
+
+    @property
+    def most_per_tenant(self) -> int:
+        """How many senders all endpoints of one tenant together may keep."""
+        return max(1, self.senders // 2)
 
 
 def deliver_webhook(
@@ -105,22 +110,43 @@ def deliver_until(
             except DatabaseError:
                 log.exception("round broken off")
             after_round()
-            if not taken:
-                stop.wait(rules.interval_s)
-            elif len(sending) >= rules.senders:
-                wait(sending, timeout=rules.interval_s, return_when=FIRST_COMPLETED)
+            if not taken or len(sending) >= rules.senders:
+                _wait_for_room(sending, stop, interval_s=rules.interval_s)
+
+
+def _wait_for_room(sending: set[Future[None]], stop: threading.Event, *, interval_s: float) -> None:
+    """Wait until there may be more to take: a sender is free, or something has come to be due."""
+    if sending:
+        # Most often the next message to the same endpoint waits for one of them.
+        wait(sending, timeout=interval_s, return_when=FIRST_COMPLETED)
+    else:
+        stop.wait(interval_s)
 
 
 def _take(transaction: Transaction, rules: DeliveryRules, *, room: int) -> list[DueDelivery]:
+    """Take a few messages of each endpoint, and more where that leaves half of the senders idle."""
     if room <= 0:
         return []
+    lease_s = rules.timeout_s + _LEASE_MARGIN_S
     with transaction() as session:
-        return webhook_deliveries.take(
+        taken = webhook_deliveries.take(
             session,
             room=room,
             per_endpoint=MOST_PER_ENDPOINT,
-            lease_s=rules.timeout_s + _LEASE_MARGIN_S,
+            per_tenant=rules.most_per_tenant,
+            lease_s=lease_s,
         )
+        spare = room - len(taken) - (rules.senders - rules.most_per_tenant)
+        if spare > 0:
+            taken += webhook_deliveries.take(
+                session,
+                room=spare,
+                per_endpoint=rules.most_per_tenant,
+                per_tenant=rules.most_per_tenant,
+                lease_s=lease_s,
+                only_healthy=True,
+            )
+    return taken
 
 
 def _tidy(transaction: Transaction, rules: DeliveryRules) -> bool:
@@ -145,7 +171,7 @@ def _deliver_logged(
         log.warning("delivery not recorded, it comes again", delivery_id=str(due.delivery_id))
     except Exception:
         # Nobody looks at what a thread ends with; the lease ends, and it is tried again.
-        log.exception("delivery broken off", delivery_id=str(due.delivery_id))
+        log.exception("delivery not recorded", delivery_id=str(due.delivery_id))
 
 
 def _send(due: DueDelivery, poster: WebhookPoster, rules: DeliveryRules) -> int | Failure:
@@ -171,4 +197,8 @@ def _send(due: DueDelivery, poster: WebhookPoster, rules: DeliveryRules) -> int 
         return Failure("forbidden_address")
     except WebhookPostError as error:
         return Failure(error.code)
+    except Exception:
+        # Whatever it was, it was a try: one that is not recorded has no pause and no end.
+        log.exception("delivery broken off", delivery_id=str(due.delivery_id))
+        return Failure("internal")
     return status if status in _SUCCESSES else Failure(f"status_{status}", status)

@@ -14,7 +14,7 @@ import structlog
 
 from db import outbox
 from db.engine import Transaction
-from db.errors import DatabaseUnavailableError
+from db.errors import DatabaseError, DatabaseUnavailableError
 from db.outbox import DueWork, Turns, Work
 from db.states import Priority
 from workers import dispatch, queue_room
@@ -127,7 +127,7 @@ def sweep_until(
     idle_interval_s: float,
     after_round: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do round after round until ``stop`` is set; an unreachable database is waited for.
+    """Do round after round until ``stop`` is set, whatever the database says in one of them.
 
     ``after_round`` is called even after one that found no server: trying is all that can be done.
     """
@@ -137,6 +137,10 @@ def sweep_until(
             done = recover_stalled(transaction=transaction, rules=rules, limit=limit, memory=memory)
         except DatabaseUnavailableError:
             log.warning("round skipped, the database is not reachable")
+            done = Round()
+        except DatabaseError:
+            # One row that cannot be changed must not stop what all the others wait for.
+            log.exception("round broken off")
             done = Round()
         after_round()
         stop.wait(busy_interval_s if done.is_busy else idle_interval_s)

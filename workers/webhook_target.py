@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 IpAddress = IPv4Address | IPv6Address
 
 MOST_CHARACTERS = 2_000
-# What a request line may hold; names of other scripts are given in their ASCII form.
+# What a request line may hold; names of other scripts are given in their ASCII form. Matched with
+# the URL as it stands: there are characters of other scripts whose small letter is one of ours.
 _ALLOWED = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _HOST = re.compile(r"[a-z0-9._:-]+")
 _LOOPBACK_NAME = "localhost"
@@ -75,7 +76,7 @@ def parse_url(url: str, *, allow_loopback: bool) -> WebhookUrl:
     """
     if len(url) > MOST_CHARACTERS:
         raise WebhookTargetError(f"is longer than {MOST_CHARACTERS} characters")
-    if not _ALLOWED.fullmatch(url.lower()):
+    if not _ALLOWED.fullmatch(url):
         raise WebhookTargetError("holds a character that has to be percent-encoded")
     try:
         parts = urlsplit(url)

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from db import cancelling, webhook_deliveries
 from db.models import WebhookEndpoint
@@ -14,6 +15,22 @@ from tests.support.api_server import RunningApi, Serve
 from tests.support.rows import TENANT, add_document
 
 URL = "https://hooks.example.com/in"
+MANY_DELIVERIES = text("""
+    INSERT INTO webhook_deliveries
+      (id, endpoint_id, message_id, type, payload, event_at, retry_until, dispatch_after)
+    SELECT gen_random_uuid(), endpoint_id, message_id || number, type, payload, event_at,
+      retry_until, dispatch_after
+    FROM webhook_deliveries, generate_series(1, :more) AS number WHERE endpoint_id = :endpoint_id
+""")
+COUNT_REMOVALS = """
+    CREATE TABLE removals (transaction bigint, rows bigint);
+    CREATE FUNCTION count_removals() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO removals SELECT txid_current(), count(*) FROM removed;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER count_removals AFTER DELETE ON webhook_deliveries
+      REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_removals();
+"""
 
 
 def code_of(response: httpx.Response) -> tuple[int, str]:
@@ -120,6 +137,42 @@ def test_a_webhook_is_removed_for_good(api: RunningApi) -> None:
     assert api.client.get(address).status_code == 404
 
 
+def test_a_webhook_of_many_deliveries_is_removed_in_small_transactions(api: RunningApi) -> None:
+    webhook_id, other = create(api), create(api)
+    end_documents(api, 1)
+    with api.database.transaction() as session:
+        session.execute(MANY_DELIVERIES, {"endpoint_id": webhook_id, "more": 2_500})
+        session.execute(text(COUNT_REMOVALS))
+
+    answer = api.client.delete(f"/v1/webhooks/{webhook_id}")
+
+    with api.database.transaction() as session:
+        steps = session.execute(
+            text("SELECT sum(rows) FROM removals GROUP BY transaction HAVING sum(rows) > 0")
+        ).scalars()
+        assert sorted(map(int, steps)) == [501, 1_000, 1_000]
+    assert answer.status_code == 204
+    assert len(api.client.get(f"/v1/webhooks/{other}/deliveries").json()["deliveries"]) == 1
+
+
+def test_a_removal_that_is_broken_off_is_asked_for_again(api: RunningApi) -> None:
+    webhook_id = create(api)
+    end_documents(api, 1)
+    address = f"/v1/webhooks/{webhook_id}"
+
+    with api.database.transaction() as session:
+        session.execute(text("ALTER TABLE webhook_deliveries RENAME TO away"))
+    broken_off = api.client.delete(address)
+    with api.database.transaction() as session:
+        session.execute(text("ALTER TABLE away RENAME TO webhook_deliveries"))
+    left = api.client.get(address).json()
+    again = api.client.delete(address)
+
+    assert broken_off.status_code == 500
+    assert (left["state"], left["disabled_reason"]) == ("disabled", "removed")
+    assert (again.status_code, api.client.get(address).status_code) == (204, 404)
+
+
 def test_a_secret_is_rotated(api: RunningApi) -> None:
     first = api.client.post("/v1/webhooks", json={"url": URL}).json()
 
@@ -154,7 +207,7 @@ def test_a_delivery_is_replayed_under_the_same_id(api: RunningApi) -> None:
     address = f"/v1/webhooks/{create(api)}/deliveries"
     end_documents(api, 1)
     with api.database.transaction() as session:
-        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
         webhook_deliveries.note_delivered(session, due, status=200)
     before = api.client.get(address).json()["deliveries"][0]
 
@@ -171,7 +224,7 @@ def test_a_disabled_webhook_says_why_and_is_enabled_before_a_replay(api: Running
     webhook_id = create(api)
     end_documents(api, 1)
     with api.database.transaction() as session:
-        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, lease_s=60)
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
         gone = Failure("status_410", 410)
         webhook_deliveries.note_failed(session, due, gone, disable_after_s=60)
         assert session.get_one(WebhookEndpoint, webhook_id, populate_existing=True).disabled_at

@@ -8,12 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from db import cancelling, documents, events, retrying, webhook_deliveries, webhooks
+from db.documents import DocumentClaim
 from db.engine import Database, Session
 from db.errors import RowNotFoundError, TooManyWebhooksError
 from db.models import WebhookDelivery, WebhookEndpoint
-from db.states import DeliveryState
+from db.states import DeliveryState, DocumentState
 from db.webhook_deliveries import DueDelivery, Failure
 from db.webhooks import EVENT_TYPES
+from tests.support.backlog import add_batch
 from tests.support.rows import TENANT, add_document, claim_split
 
 DAY_S = 86_400.0
@@ -42,8 +44,12 @@ def deliveries(session: Session, endpoint_id: UUID) -> Sequence[WebhookDelivery]
     return webhook_deliveries.list_page(session, endpoint_id, limit=100)
 
 
-def take(session: Session, *, room: int = 100, per_endpoint: int = 4) -> list[DueDelivery]:
-    return webhook_deliveries.take(session, room=room, per_endpoint=per_endpoint, lease_s=60)
+def take(
+    session: Session, *, room: int = 100, per_endpoint: int = 4, per_tenant: int = 100
+) -> list[DueDelivery]:
+    return webhook_deliveries.take(
+        session, room=room, per_endpoint=per_endpoint, per_tenant=per_tenant, lease_s=60
+    )
 
 
 def fail(session: Session, due: DueDelivery, failure: Failure | None = None) -> bool:
@@ -153,6 +159,28 @@ def test_an_endpoint_gets_so_many_at_a_time_and_the_others_theirs(database: Data
     assert {due.attempt for due in later} <= {1, 2}
 
 
+def test_a_tenant_gets_so_many_at_a_time_whatever_its_endpoints(database: Database) -> None:
+    with database.transaction() as session:
+        many = [add_endpoint(session, tenant="many").id for _ in range(3)]
+        few = add_endpoint(session, tenant="few").id
+        for _ in range(4):
+            end_document(session, tenant="many")
+        end_document(session, tenant="few")
+
+        first = take(session, per_tenant=6)
+        while_held = take(session, per_tenant=6)
+        webhook_deliveries.note_delivered(session, taken_of(first, many)[0], status=200)
+        later = take(session, per_tenant=6)
+
+    assert (len(taken_of(first, many)), len(taken_of(first, [few]))) == (6, 1)
+    assert while_held == []
+    assert len(later) == 1
+
+
+def taken_of(taken: Sequence[DueDelivery], endpoint_ids: Sequence[UUID]) -> list[DueDelivery]:
+    return [due for due in taken if due.endpoint_id in endpoint_ids]
+
+
 def test_what_was_taken_is_done(database: Database) -> None:
     with database.transaction() as session:
         endpoint_id = add_endpoint(session).id
@@ -226,6 +254,8 @@ def test_after_a_day_a_delivery_has_failed(database: Database) -> None:
     with database.transaction() as session:
         endpoint_id = add_endpoint(session).id
         end_document(session)
+        (first,) = take(session)
+        fail(session, first)
         let_time_pass(session, timedelta(hours=24, seconds=1))
         (due,) = take(session)
         fail(session, due)
@@ -234,18 +264,81 @@ def test_after_a_day_a_delivery_has_failed(database: Database) -> None:
     assert (row.state, row.last_error, row.dispatch_after) == ("failed", "status_500", None)
 
 
-def test_what_was_never_tried_for_a_day_has_failed_too(database: Database) -> None:
+def fail_one(session: Session) -> None:
+    """Let one message be tried in vain."""
+    due, *_ = take(session, room=1)
+    fail(session, due)
+
+
+def test_what_an_endpoint_that_fails_was_never_tried_with_has_failed_after_a_day(
+    database: Database,
+) -> None:
     with database.transaction() as session:
         endpoint_id = add_endpoint(session).id
-        end_document(session)
+        for _ in range(3):
+            end_document(session)
+        fail_one(session)
         let_time_pass(session, timedelta(hours=24, minutes=30))
+        fail_one(session)
         too_early = webhook_deliveries.end_hopeless(session, limit=10)
-        let_time_pass(session, timedelta(hours=1))
+        let_time_pass(session, timedelta(minutes=40))
         ended = webhook_deliveries.end_hopeless(session, limit=10)
 
-        (row,) = deliveries(session, endpoint_id)
-    assert (too_early, ended) == (0, 1)
-    assert (row.state, row.last_error) == ("failed", "expired")
+        rows = deliveries(session, endpoint_id)
+    assert (too_early, ended) == (0, 2)
+    assert [row.state for row in rows] == ["failed"] * 3
+    assert sorted(row.last_error or "" for row in rows) == ["expired", "status_500", "status_500"]
+
+
+def test_what_was_never_tried_waits_for_an_endpoint_that_does_not_fail(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        for _ in range(3):
+            end_document(session)
+        (taken,) = take(session, room=1)
+        webhook_deliveries.note_delivered(session, taken, status=200)
+        let_time_pass(session, timedelta(days=3))
+        (failed,) = take(session, room=1)
+        fail(session, failed)
+        ended = webhook_deliveries.end_hopeless(session, limit=10)
+
+        rows = deliveries(session, endpoint_id)
+    # Not the one either that failed just now: its day has begun with its first try.
+    assert ended == 0
+    assert sorted(row.state for row in rows) == ["delivered", "waiting", "waiting"]
+
+
+def test_what_waited_while_nobody_sent_is_tried_again_before_it_is_given_up(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        add_endpoint(session)
+        for _ in range(2):
+            end_document(session)
+        fail_one(session)
+        let_time_pass(session, timedelta(days=2))
+
+        while_nobody_knows = webhook_deliveries.end_hopeless(session, limit=10)
+        fail_one(session)
+        once_it_is_known = webhook_deliveries.end_hopeless(session, limit=10)
+
+    assert (while_nobody_knows, once_it_is_known) == (0, 1)
+
+
+def test_spare_senders_are_for_endpoints_that_do_not_fail(database: Database) -> None:
+    with database.transaction() as session:
+        failing, healthy = add_endpoint(session).id, add_endpoint(session).id
+        for _ in range(6):
+            end_document(session)
+        (due,) = taken_of(take(session, per_endpoint=1), [failing])
+        fail(session, due)
+        let_time_pass(session, timedelta(seconds=10))
+
+        spare = webhook_deliveries.take(
+            session, room=100, per_endpoint=5, per_tenant=100, lease_s=60, only_healthy=True
+        )
+
+    assert len(spare) == len(taken_of(spare, [healthy])) == 4
 
 
 def test_an_endpoint_that_is_gone_is_disabled_with_what_waits_for_it(database: Database) -> None:
@@ -351,3 +444,86 @@ def test_an_endpoint_goes_with_its_deliveries(database: Database) -> None:
         assert deliveries(session, endpoint_id) == []
         with pytest.raises(RowNotFoundError):
             webhooks.get(session, endpoint_id, tenant=TENANT)
+
+
+def test_a_result_is_published_while_an_endpoint_is_being_removed(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        document_id = add_document(session, state="assembling", attempt=1)
+
+    with database.transaction() as removing:
+        webhooks.remove(removing, removed, tenant=TENANT)
+        with database.transaction() as session:
+            documents.finish(
+                session,
+                DocumentClaim(document_id, generation=1, attempt=1),
+                state=DocumentState.SUCCEEDED,
+                result_key="1/result.json",
+                result_size_bytes=1,
+                values={},
+            )
+
+    with database.transaction() as session:
+        assert documents.get(session, document_id).state == DocumentState.SUCCEEDED
+        assert [each.type for each in deliveries(session, kept)] == ["document.succeeded"]
+        assert deliveries(session, removed) == []
+
+
+def test_a_batch_is_cancelled_while_an_endpoint_is_being_removed(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        batch_id = add_batch(session, tenant=TENANT)
+        document_ids = [add_document(session, batch_id=batch_id) for _ in range(3)]
+        cancelling.start_batch(session, batch_id, tenant=TENANT)
+
+    with database.transaction() as removing:
+        webhooks.remove(removing, removed, tenant=TENANT)
+        with database.transaction() as session:
+            assert cancelling.cancel_some(session, batch_id, after=None, limit=100) is None
+
+    with database.transaction() as session:
+        states = {documents.get(session, each).state for each in document_ids}
+        assert states == {DocumentState.CANCELLED}
+        assert len(deliveries(session, kept)) == 3
+
+
+def test_whoever_notes_how_an_endpoint_fares_keeps_no_end_from_being_told(
+    database: Database,
+) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        (due,) = take(session)
+
+    with database.transaction() as noting:
+        fail(noting, due)
+        with database.transaction() as session:
+            end_document(session)
+
+    with database.transaction() as session:
+        assert len(deliveries(session, endpoint_id)) == 2
+
+
+def test_an_endpoint_is_told_nothing_from_the_begin_of_its_removal(database: Database) -> None:
+    with database.transaction() as session:
+        endpoint_id = add_endpoint(session).id
+        end_document(session)
+        webhooks.begin_removal(session, endpoint_id, tenant=TENANT)
+        end_document(session)
+
+        assert take(session) == []
+        assert len(deliveries(session, endpoint_id)) == 1
+        endpoint = webhooks.get(session, endpoint_id, tenant=TENANT)
+        assert (endpoint.disabled_reason, endpoint.disabled_at is None) == ("removed", False)
+
+
+def test_deliveries_are_removed_so_many_at_a_time_and_of_one_endpoint(database: Database) -> None:
+    with database.transaction() as session:
+        removed, kept = add_endpoint(session).id, add_endpoint(session).id
+        for _ in range(3):
+            end_document(session)
+
+        counts = [webhook_deliveries.remove_some(session, removed, limit=2) for _ in range(3)]
+
+        assert counts == [2, 1, 0]
+        assert len(deliveries(session, kept)) == 3

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +24,11 @@ from tests.support.api_server import wait_until
 from tests.support.guides import DOCS
 from tests.support.rows import TENANT, add_document
 from tests.support.webhook_receiver import ReceivedWebhook, receiving
-from workers.deliver_webhook import DeliveryRules, deliver_until
+from workers.deliver_webhook import DeliveryRules, deliver_until, deliver_webhook
 from workers.webhook_post import WebhookPoster
 
 RULES = DeliveryRules(
-    senders=6,
+    senders=8,
     timeout_s=30,
     interval_s=0.05,
     disable_after_s=86_400,
@@ -172,6 +172,31 @@ def test_what_is_no_success_is_tried_again_under_the_same_id(
         require_signed(got, secret)
 
 
+def test_a_try_that_breaks_off_unforeseen_is_a_try(database: Database) -> None:
+    def resolve(_host: str, _port: int) -> Sequence[str]:
+        raise LookupError("as nothing that is foreseen")
+
+    endpoint_id, _ = add_endpoint(database, "https://hooks.example.com")
+    end_documents(database, 1)
+    with database.transaction() as session:
+        (due,) = webhook_deliveries.take(session, room=1, per_endpoint=1, per_tenant=1, lease_s=60)
+
+    with structlog.testing.capture_logs() as logged:
+        deliver_webhook(
+            due,
+            transaction=database.transaction,
+            poster=WebhookPoster(timeout_s=30, allow_loopback=True, resolve=resolve),
+            rules=RULES,
+        )
+
+    with database.transaction() as session:
+        (row,) = webhook_deliveries.list_page(session, endpoint_id, limit=1)
+        endpoint = webhooks.get(session, endpoint_id, tenant=TENANT)
+    assert (row.state, row.last_error, row.lease_expires_at) == ("waiting", "internal", None)
+    assert (endpoint.failures, endpoint.rest_until is None) == (1, False)
+    assert "delivery broken off" in [line["event"] for line in logged]
+
+
 def test_many_senders_deliver_each_message_once(database: Database) -> None:
     with receiving() as receiver, delivering(database, count=3):
         endpoint_id, _ = add_endpoint(database, receiver.url)
@@ -180,6 +205,63 @@ def test_many_senders_deliver_each_message_once(database: Database) -> None:
 
     ids = [got.message_id for got in receiver.received]
     assert len(ids) == len(set(ids)) == 40
+
+
+def test_an_endpoint_gets_message_after_message_without_a_pause(database: Database) -> None:
+    rules = replace(RULES, interval_s=60)  # a few pauses are longer than the test waits
+    with receiving() as receiver:
+        endpoint_id, _ = add_endpoint(database, receiver.url)
+        end_documents(database, 200)
+        with delivering(database, rules=rules):
+            wait_until(lambda: set(states(database, endpoint_id)) == {"delivered"}, what="all")
+
+    assert len({got.message_id for got in receiver.received}) == 200
+
+
+def test_an_endpoint_has_half_of_the_senders_while_the_others_are_idle(
+    database: Database,
+) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    rules = replace(RULES, senders=24)
+    with receiving(hang) as slow, receiving() as quick, delivering(database, rules=rules):
+        add_endpoint(database, slow.url, tenant="slow")
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        end_documents(database, 40, tenant="slow")
+        wait_until(lambda: len(slow.received) == 12, what="the slow one's share")
+        end_documents(database, 40, tenant="quick")
+        wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick one")
+        at_the_slow_one = len(slow.received)
+        is_over.set()
+
+    assert at_the_slow_one == 12
+
+
+def test_slow_endpoints_of_several_tenants_leave_senders_idle(database: Database) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    rules = replace(RULES, senders=24)
+    with receiving(hang) as slow, receiving() as quick:
+        for tenant in ("slow", "slower"):
+            add_endpoint(database, slow.url, tenant=tenant)
+            end_documents(database, 20, tenant=tenant)
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        with delivering(database, rules=rules):
+            wait_until(lambda: len(slow.received) == 12, what="what is spare")
+            end_documents(database, 20, tenant="quick")
+            wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick")
+            at_the_slow_ones = len(slow.received)
+            is_over.set()
+
+    assert at_the_slow_ones == 12
 
 
 def test_slow_endpoints_do_not_hold_up_the_others(database: Database) -> None:
@@ -201,6 +283,29 @@ def test_slow_endpoints_do_not_hold_up_the_others(database: Database) -> None:
         wait_until(lambda: set(states(database, slow_id)) == {"delivered"}, what="the slow one")
 
     assert at_the_slow_one == 4
+
+
+def test_one_tenant_with_many_slow_endpoints_keeps_half_of_the_senders(
+    database: Database,
+) -> None:
+    is_over = threading.Event()
+
+    def hang(_: ReceivedWebhook) -> int:
+        is_over.wait(60)
+        return 204
+
+    with receiving(hang) as slow, receiving() as quick, delivering(database):
+        for _ in range(webhooks.MOST_PER_TENANT):
+            add_endpoint(database, slow.url, tenant="slow")
+        quick_id, _ = add_endpoint(database, quick.url, tenant="quick")
+        end_documents(database, 4, tenant="slow")
+        wait_until(lambda: len(slow.received) == 4, what="the slow one's share")
+        end_documents(database, 20, tenant="quick")
+        wait_until(lambda: set(states(database, quick_id)) == {"delivered"}, what="the quick one")
+        at_the_slow_ones = len(slow.received)
+        is_over.set()
+
+    assert at_the_slow_ones == RULES.senders // 2
 
 
 def test_an_endpoint_that_is_gone_is_left_alone(database: Database) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 import redis
+import structlog
 from celery import Celery
 from sqlalchemy import text
 
@@ -20,7 +21,7 @@ from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import DUE_NOW_S, add_document, add_recognizing_document
 from workers import queue_room
 from workers.celeryconfig import ASSEMBLE_QUEUE, QUEUES, RECOGNIZE_QUEUE, SPLIT_QUEUE
-from workers.recover_stalled import Memory, Round, recover_stalled
+from workers.recover_stalled import Memory, Round, recover_stalled, sweep_until
 
 LIMIT = 40
 
@@ -191,6 +192,38 @@ def test_a_broker_that_is_away_ends_the_round(
 
     assert (sum(done.sent.values()), done.is_busy) == (0, False)
     assert rows_due(pipeline, "documents") == 1
+
+
+def test_a_round_that_the_database_refuses_is_not_the_last(
+    pipeline: Pipeline, broker: Celery
+) -> None:
+    with pipeline.database.transaction() as session:
+        document_id = add_document(session, priority="bulk", dispatch_after_s=DUE_NOW_S)
+        session.execute(text("ALTER TABLE exports RENAME TO away"))
+    stop = threading.Event()
+
+    def repair() -> None:
+        with pipeline.database.transaction() as session:
+            session.execute(text("ALTER TABLE away RENAME TO exports"))
+
+    after_rounds = iter([repair, stop.set])
+
+    def after_round() -> None:
+        next(after_rounds)()
+
+    with structlog.testing.capture_logs() as logged:
+        sweep_until(
+            stop,
+            transaction=pipeline.database.transaction,
+            rules=pipeline.rules,
+            limit=100,
+            busy_interval_s=0,
+            idle_interval_s=0,
+            after_round=after_round,
+        )
+
+    assert [line["event"] for line in logged] == ["round broken off", "round"]
+    assert take_all(broker, SPLIT_QUEUE) == [document_id]
 
 
 def test_what_used_up_its_attempts_is_given_up_though_the_queue_is_full(

@@ -115,6 +115,8 @@ def test_a_url_is_taken_apart_once(url: str, authority: str, path: str) -> None:
         "https://example.com/a\r\nX-Injected: 1",
         "https://example.com/ü",
         "https://bücher.example/",
+        "https://example.com/\u212a",  # whose small letter is k
+        "https://\u212a.example/",
         "https://example.com:0/",
         "https://example.com:99999/",
         "https://example.com:x/",
