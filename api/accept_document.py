@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
@@ -21,7 +21,7 @@ from api.ledger import (
 from api.source_upload import SourceUpload, StoredSource
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
-from api.upload_form import UploadFields, require_open, resolve_options
+from api.upload_form import DocumentFields, require_open, resolve_options
 from db import uploads
 from db.errors import DatabaseError, DuplicateRowError, OutcomeUnknownError, RowNotFoundError
 from db.models import Document
@@ -46,8 +46,9 @@ class Submission:
 
     document_id: UUID
     filename: str
-    fields: UploadFields
+    fields: DocumentFields
     idempotency_key: str | None
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ def accept_document(
         dispatch_after_s=dispatch_after_s,
         is_uploaded=True,
         discard=lambda: _delete(store, source.key),
+        password=submission.password,
     )
 
 
@@ -126,6 +128,7 @@ def add_row(
     is_uploaded: bool,
     discard: Callable[[], None],
     end_upload: EndUpload = uploads.end,
+    password: str | None = None,
 ) -> Acceptance:
     """Insert a document, and say that it waits if it is its turn.
 
@@ -138,6 +141,7 @@ def add_row(
         is_uploaded: whether its upload was begun in the ledger.
         discard: removes its bytes; called where it is certain that the row does not stand.
         end_upload: ends its upload, in the transaction that adds it.
+        password: of an encrypted file.
 
     Raises:
         ApiError: the Idempotency-Key was used for another request, the batch is closed, the quota
@@ -154,6 +158,7 @@ def add_row(
                 dispatch_after_s=dispatch_after_s if is_sent else 0,
                 is_uploaded=is_uploaded,
                 end_upload=end_upload,
+                password=password,
             )
         except DuplicateRowError:
             discard()
@@ -199,7 +204,7 @@ def _send(document: Document, messages: SplitMessages) -> None:
         log.warning("document left to the sweep", document_id=str(document.id))
 
 
-def options_of(fields: UploadFields, ledger: TenantLedger) -> OcrOptions:
+def options_of(fields: DocumentFields, ledger: TenantLedger) -> OcrOptions:
     """Return the options that apply to a document: its own above those of its batch.
 
     Raises:
@@ -241,7 +246,7 @@ def document_of_upload(
         media_type=source.media_type,
         size_bytes=source.size_bytes,
         sha256=source.sha256,
-        options=options.model_dump(mode="json"),
+        options=options.to_row(),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
         priority=fields.lane,

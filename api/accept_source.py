@@ -16,7 +16,7 @@ from api.ledger import TenantLedger
 from api.place_settings import AllowedSources
 from api.spared_dispatch import SplitMessages
 from api.upload_admission import require_room
-from api.upload_form import UploadFields
+from api.upload_form import DocumentFields, UploadFields
 from db.models import Document
 from storage import source_object
 from storage.object_store import ObjectStore
@@ -97,6 +97,7 @@ def accept_source(
         dispatch_after_s=dispatch_after_s,
         is_uploaded=False,
         discard=lambda: None,
+        password=submission.fields.stated_password,
     )
 
 
@@ -135,7 +136,7 @@ def require_size(source: SourceObject, *, max_bytes: int) -> None:
 
 def document_of(
     source: SourceObject,
-    fields: UploadFields,
+    fields: DocumentFields,
     options: OcrOptions,
     *,
     document_id: UUID,
@@ -160,7 +161,7 @@ def document_of(
         media_type=UNREAD_MEDIA_TYPE,
         size_bytes=source.size_bytes,
         sha256="",
-        options=options.model_dump(mode="json"),
+        options=options.to_row(),
         options_hash=options.digest(),
         batch_id=fields.batch_id,
         priority=fields.lane,

@@ -3,15 +3,16 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import structlog
 
 from api.errors import ApiError
 from api.intake_settings import IntakeSettings
-from db import admission
+from db import admission, content_cache
 from db.admission import KeyUse, OpenWork
+from db.content_cache import CacheUse
 from db.engine import Transaction
 from db.errors import DatabaseUnavailableError
 from db.models import Document
@@ -47,11 +48,13 @@ class Load:
         open: by priority, with what this process has accepted since it was counted.
         pages_in_flight: held by workers.
         pages_per_s: that became final, over the last ``DRAIN_WINDOW_S``.
+        cache: documents that became final in that time, and those that were not read for it.
     """
 
     open: Mapping[Priority, OpenWork]
     pages_in_flight: int
     pages_per_s: float
+    cache: CacheUse = field(default_factory=CacheUse)
 
 
 def limits_of(settings: IntakeSettings) -> Mapping[Priority, Limits]:
@@ -75,6 +78,7 @@ def count_load(transaction: Transaction) -> Load:
             open=admission.open_work(session),
             pages_in_flight=admission.pages_in_flight(session),
             pages_per_s=admission.pages_finished(session, window_s=DRAIN_WINDOW_S) / DRAIN_WINDOW_S,
+            cache=content_cache.cache_use(session, window_s=DRAIN_WINDOW_S),
         )
 
 

@@ -16,7 +16,7 @@ from api.ledger import DocumentEntry, TenantLedger
 from api.part_plan import plan_parts
 from api.services import Services
 from api.upload_admission import require_admission, require_room
-from api.upload_form import UploadFields
+from api.upload_form import DocumentFields
 from db.direct_uploads import TooManyUploadsError
 from db.errors import DuplicateRowError
 from db.ids import new_id
@@ -28,7 +28,7 @@ from workers.ocr.errors import FileTooLargeError
 
 log = structlog.get_logger(__name__)
 
-_FIELDS = frozenset(UploadFields.model_fields)
+_FIELDS = frozenset(DocumentFields.model_fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,14 @@ class DrainView(BaseModel):
     window_s: float = Field(description="Over so many seconds back.")
 
 
+class CacheView(BaseModel):
+    """How many documents needed no reading, since their content had been read before."""
+
+    documents_finished: int = Field(description="Documents that became final.")
+    documents_cached: int = Field(description="Of them, those that were not read themselves.")
+    window_s: float = Field(description="Over so many seconds back.")
+
+
 class KeyView(BaseModel):
     """What the key that asks may have, and has used; a quota of null is none."""
 
@@ -65,6 +73,7 @@ class CapacityView(BaseModel):
     )
     pages_in_flight: int = Field(description="Pages of the chunks that workers hold.")
     drain: DrainView
+    cache: CacheView
     key: KeyView
 
 
@@ -87,6 +96,11 @@ def capacity_view(
         pages_queued=max(open_pages - load.pages_in_flight, 0),
         pages_in_flight=load.pages_in_flight,
         drain=DrainView(pages_per_s=round(load.pages_per_s, 3), window_s=DRAIN_WINDOW_S),
+        cache=CacheView(
+            documents_finished=load.cache.finished,
+            documents_cached=load.cache.served,
+            window_s=DRAIN_WINDOW_S,
+        ),
         key=KeyView(
             max_open_pages=use.max_open_pages,
             open_pages=use.open_pages,

@@ -29,7 +29,7 @@ from api.ledger import DocumentEntry, TenantLedger
 from api.services import Services
 from api.source_upload import StoredSource
 from api.upload_admission import require_admission, require_room
-from api.upload_form import UploadFields
+from api.upload_form import DocumentFields
 from api.uploaded_object import ObjectReading, UploadMismatchError, put_together
 from db import direct_uploads
 from db.errors import DatabaseError, RowNotFoundError
@@ -52,6 +52,7 @@ async def complete_direct_upload(
     ledger: TenantLedger,
     uploads: DirectUploadLedger,
     services: Services,
+    password: str | None = None,
 ) -> Acceptance:
     """Check an upload and make its document, or return the document that it is already.
 
@@ -64,6 +65,7 @@ async def complete_direct_upload(
         ledger: of the tenant.
         uploads: of the tenant.
         services: of the process.
+        password: of an encrypted file; it is not kept with the upload.
 
     Raises:
         ApiError: the bytes are not all there or not those announced, they are being read, or the
@@ -78,7 +80,15 @@ async def complete_direct_upload(
         return Acceptance(found, is_replayed=True)
     if found.state == DirectUploadState.FAILED:
         raise ApiError(found.error_code or "internal")
-    check = partial(_check, found, etags, ledger=ledger, uploads=uploads, services=services)
+    check = partial(
+        _check,
+        found,
+        etags,
+        ledger=ledger,
+        uploads=uploads,
+        services=services,
+        password=password,
+    )
     try:
         return await services.background.outcome(
             check, within_s=_SHARE_OF_WAITING * services.settings.api_answer_timeout_s
@@ -112,8 +122,9 @@ async def _check(
     ledger: TenantLedger,
     uploads: DirectUploadLedger,
     services: Services,
+    password: str | None,
 ) -> Acceptance:
-    fields = UploadFields.model_validate(upload.fields)
+    fields = DocumentFields.model_validate(upload.fields)
     await run_sync(require_admission, upload.idempotency_key, ledger, services.admission)
     await run_sync(require_room, fields.lane, upload.idempotency_key, ledger, services.admission)
     # It reads as much as an upload brings, and so takes the place of one.
@@ -123,7 +134,13 @@ async def _check(
         try:
             await services.in_storage_thread(put_together, upload, etags, services.store)
             source = await _read(upload, uploads, services)
-            submission = Submission(upload.id, upload.filename, fields, upload.idempotency_key)
+            submission = Submission(
+                upload.id,
+                upload.filename,
+                fields,
+                upload.idempotency_key,
+                password=password,
+            )
             acceptance = await services.in_accepting_thread(
                 _accept, submission, source, ledger=ledger, services=services
             )
@@ -191,6 +208,7 @@ def _accept(
         # Refused now, it may be taken when it is completed again; the sweep removes what expires.
         discard=lambda: None,
         end_upload=direct_uploads.end,
+        password=submission.password,
     )
 
 

@@ -10,9 +10,9 @@ from api.begin_direct_upload import begin_direct_upload, parts_to_send
 from api.complete_direct_upload import complete_direct_upload, find_upload
 from api.direct_upload_ledger import DirectUploads
 from api.direct_upload_views import (
+    CompletedUpload,
     NewUpload,
     PartPage,
-    SentParts,
     UploadView,
     UploadWithParts,
     completed_view,
@@ -187,8 +187,8 @@ async def complete_upload(
     uploads: DirectUploads,
     services: ServicesOfProcess,
     sent: Annotated[
-        SentParts | None,
-        Body(description="Optional: parts that must be in storage with these ETags."),
+        CompletedUpload | None,
+        Body(description="Optional: a password, and parts that must be in storage as sent."),
     ] = None,
     preferences: Prefer = None,
 ) -> Response:
@@ -201,7 +201,12 @@ async def complete_upload(
     """
     etags = {part.part_number: part.etag.strip('"') for part in sent.parts} if sent else {}
     acceptance = await complete_direct_upload(
-        upload_id, etags, ledger=ledger, uploads=uploads, services=services
+        upload_id,
+        etags,
+        ledger=ledger,
+        uploads=uploads,
+        services=services,
+        password=sent.stated_password if sent else None,
     )
     return await accepted_response(acceptance, request, ledger, services, preferences)
 

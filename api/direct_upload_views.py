@@ -1,24 +1,16 @@
 """What the API takes and answers about files that clients put into storage themselves."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from api.errors import sentence
 from api.filenames import MAX_LENGTH
 from api.part_plan import PartPlan
-from api.upload_form import MAX_METADATA_BYTES, UploadFields
+from api.upload_form import DocumentFields, WithPassword
 from api.views import ErrorView
 from db.models import DirectUpload, Document
 from db.states import DirectUploadState
@@ -37,7 +29,7 @@ def _require_number(sent: object) -> object:
 WholeNumber = Annotated[int, BeforeValidator(_require_number)]
 
 
-class NewUpload(UploadFields):
+class NewUpload(DocumentFields):
     """A file that the client is about to put into storage, and what is to become of it."""
 
     filename: str = Field(
@@ -57,15 +49,6 @@ class NewUpload(UploadFields):
         description="Options that are left out are the batch's, or the defaults.",
     )
 
-    @field_validator("metadata")
-    @classmethod
-    def _is_json(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        # What Python reads as JSON may be none: NaN, and halves of characters.
-        text = json.dumps(given, allow_nan=False, ensure_ascii=False).encode()
-        if len(text) > MAX_METADATA_BYTES:
-            raise ValueError(f"has more than {MAX_METADATA_BYTES:,} bytes")
-        return given
-
 
 class SentPart(BaseModel):
     """A part as the client has sent it."""
@@ -78,12 +61,16 @@ class SentPart(BaseModel):
     )
 
 
-class SentParts(BaseModel):
-    """Parts that must be in storage as they were sent."""
+class CompletedUpload(WithPassword):
+    """What goes with a file that is all there; nothing has to."""
 
     model_config = ConfigDict(extra="forbid")
 
-    parts: list[SentPart] = Field(max_length=MAX_PARTS)
+    parts: list[SentPart] = Field(
+        default_factory=list,
+        max_length=MAX_PARTS,
+        description="Parts that must be in storage as they were sent.",
+    )
 
 
 class PartView(BaseModel):

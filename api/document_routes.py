@@ -25,7 +25,7 @@ from api.services import Services
 from api.source_reference import is_reference, receive_reference
 from api.source_upload import SourceUpload
 from api.upload_admission import require_admission, require_room, stated_lane
-from api.upload_form import receive_form, timely
+from api.upload_form import MAX_PASSWORD_LENGTH, receive_form, timely
 from api.views import (
     DocumentPage,
     DocumentView,
@@ -122,6 +122,13 @@ _UPLOAD_BODY: dict[str, Any] = {
                         "metadata": {
                             "type": "object",
                             "description": "JSON of up to 16 KiB, returned as given.",
+                        },
+                        "password": {
+                            "type": "string",
+                            "format": "password",
+                            "maxLength": MAX_PASSWORD_LENGTH,
+                            "description": "Of an encrypted PDF. Kept until the document is "
+                            "split, shown by nothing.",
                         },
                     },
                 },
@@ -350,7 +357,13 @@ async def _receive(
         )
         return await services.in_accepting_thread(
             accept_document,
-            Submission(document_id, filename, fields, idempotency_key),
+            Submission(
+                document_id,
+                filename,
+                fields,
+                idempotency_key,
+                password=fields.stated_password,
+            ),
             upload,
             ledger=ledger,
             store=services.store,

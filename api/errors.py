@@ -268,6 +268,8 @@ _TITLES = {
     "unsupported_media_type": "Unsupported media type",
     "file_too_large": "File too large",
     "too_many_pages": "Too many pages",
+    "exceeds_max_pages": "More pages than max_pages",
+    "no_such_page": "No such page",
     "page_too_large": "Page too large",
     "encrypted": "Encrypted document",
     "damaged": "Damaged document",

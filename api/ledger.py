@@ -20,6 +20,7 @@ from db import (
     batches,
     cancelling,
     deleting,
+    document_sources,
     documents,
     events,
     exports,
@@ -143,8 +144,11 @@ class TenantLedger:
         dispatch_after_s: float,
         is_uploaded: bool = True,
         end_upload: EndUpload = uploads.end,
+        password: str | None = None,
     ) -> None:
         """Insert a queued document whose upload, if it has one, was begun; count it to its key.
+
+        Its password, if it has one, is kept until it leaves the split.
 
         Raises:
             ValueError: it is another tenant's.
@@ -164,6 +168,8 @@ class TenantLedger:
             if is_uploaded and not end_upload(session, document.id):
                 raise UploadExpiredError
             documents.insert(session, document, dispatch_after_s=dispatch_after_s)
+            if password is not None:
+                document_sources.keep_password(session, document.id, password)
             use_before = admission.charge(session, document)
             if use_before.is_used_up:
                 raise QuotaUsedUpError(use_before)

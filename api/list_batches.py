@@ -35,7 +35,7 @@ from api.listing_pages import (
 )
 from api.object_manifest import EntryRules
 from api.place_settings import AllowedSources
-from api.upload_form import UploadFields, resolve_options
+from api.upload_form import DocumentFields, resolve_options
 from db import admission as key_admission
 from db import listings
 from db.engine import Session, Transaction
@@ -314,7 +314,7 @@ class _Turn:
         own = fields.options
         return document_of(
             candidate.source,
-            UploadFields(
+            DocumentFields(
                 batch_id=listing.claim.batch_id,
                 external_id=fields.external_id,
                 metadata=fields.metadata,

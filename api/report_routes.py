@@ -33,6 +33,7 @@ COLUMNS = (
     "size_bytes",
     "sha256",
     "source",
+    "cached",
 )
 _MEDIA_TYPES: dict[ReportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -106,7 +107,10 @@ async def _read(
 
 
 def _csv(found: Sequence[ReportedDocument]) -> str:
-    return csv_lines(list(_record(document).values()) for document in found)
+    return csv_lines(
+        [*list(_record(document).values())[:-1], "true" if document.is_cached else "false"]
+        for document in found
+    )
 
 
 def _ndjson(found: Sequence[ReportedDocument]) -> str:
@@ -132,6 +136,7 @@ def _record(document: ReportedDocument) -> dict[str, object]:
         document.size_bytes,
         document.sha256,
         None if document.bucket is None else f"s3://{document.bucket}/{document.key}",
+        document.is_cached,
     )
     return dict(zip(COLUMNS, values, strict=True))
 

@@ -12,7 +12,7 @@ from api.admission import Admission
 from api.errors import ApiError
 from api.place_settings import WatchedPlace, WatchedPlaces
 from api.s3_events.event import ObjectEvent, is_later
-from api.upload_form import UploadFields, resolve_options
+from api.upload_form import DocumentFields, resolve_options
 from db import batches, documents, s3_events
 from db.engine import Session, Transaction
 from db.errors import RowNotFoundError
@@ -153,7 +153,7 @@ def _document(
         options = resolve_options(batch.options, options.model_dump(exclude_unset=True))
     return document_of(
         source,
-        UploadFields(batch_id=place.batch_id, priority=place.priority),
+        DocumentFields(batch_id=place.batch_id, priority=place.priority),
         options,
         document_id=new_id(),
         tenant=place.tenant,

@@ -3,11 +3,19 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError, from_json
 
 from api.errors import ApiError, FieldProblem, InvalidFieldsError
@@ -19,7 +27,7 @@ from db.states import CLOSED_BATCH_STATES
 from workers.ocr.options import OcrOptions
 
 FILE_FIELD = "file"
-FIELDS = frozenset({"options", "batch_id", "priority", "external_id", "metadata"})
+FIELDS = frozenset({"options", "batch_id", "priority", "external_id", "metadata", "password"})
 _JSON_FIELDS = ("options", "metadata")
 MAX_FIELD_BYTES = 64 * 2**10
 # Of the sender's own metadata as JSON: it is in every answer about the document.
@@ -30,10 +38,29 @@ WRITE_BYTES = 2**20
 FORM_OVERHEAD_BYTES = 2**20
 
 Priority = Literal["interactive", "bulk"]
+# No NUL, which Postgres cannot keep; no password of a PDF is longer.
+MAX_PASSWORD_LENGTH = 127
 
 
-class UploadFields(BaseModel):
-    """The fields beside the file; ``options`` are those that were given, and no others."""
+def _one_line(password: SecretStr) -> SecretStr:
+    """Drop the line end that a password read from a file has.
+
+    Raises:
+        ValueError: it has a character that Postgres cannot keep.
+    """
+    stated = password.get_secret_value().rstrip("\r\n")
+    if "\0" in stated:
+        raise ValueError("must not have NUL characters")
+    return SecretStr(stated)
+
+
+Password = Annotated[
+    SecretStr, Field(min_length=1, max_length=MAX_PASSWORD_LENGTH), AfterValidator(_one_line)
+]
+
+
+class DocumentFields(BaseModel):
+    """What is asked for of a document; ``options`` are those that were given, and no others."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,6 +84,24 @@ class UploadFields(BaseModel):
     def lane(self) -> states.Priority:
         """The priority that applies."""
         return states.Priority(lane_of(self.priority, has_batch=self.batch_id is not None))
+
+
+class WithPassword(BaseModel):
+    """A request that may bring a password."""
+
+    password: Password | None = Field(
+        default=None,
+        description="Of an encrypted PDF. Kept until the document is split, shown by nothing.",
+    )
+
+    @property
+    def stated_password(self) -> str | None:
+        """The password in the clear, for the one who keeps it."""
+        return None if self.password is None else self.password.get_secret_value()
+
+
+class UploadFields(DocumentFields, WithPassword):
+    """The fields beside the file."""
 
 
 def printable(external_id: str | None) -> str | None:

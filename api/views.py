@@ -14,6 +14,7 @@ from db.batches import BatchCounts
 from db.listed import Listed
 from db.models import Batch, Document, Page
 from db.states import FINAL_DOCUMENT_STATES, BatchState, DocumentState, PageState
+from workers.ocr.options import DocumentWarning, OcrOptions
 from workers.ocr.page_numbers import page_number
 
 
@@ -81,6 +82,17 @@ class DocumentView(BaseModel):
         description="Whether a page had more text lines than are recognized on one page."
     )
     model_version: str | None
+    cached: bool = Field(
+        description="Whether it was not read itself, because a document of the same content, "
+        "options and models had been."
+    )
+    read_at: datetime | None = Field(
+        description="When the pages of a cached document were read, in UTC; null: see `timings`."
+    )
+    warnings: list[DocumentWarning] = Field(
+        description="What a reader of the result should know, as in the result itself; none until "
+        "the document is split."
+    )
     error: ErrorView | None = Field(description="Why the document failed; null unless it did.")
     timings: TimingsView
     links: DocumentLinks
@@ -215,6 +227,7 @@ class BatchPage(BaseModel):
 def document_view(entry: DocumentEntry) -> DocumentView:
     """Return what the API tells about a document."""
     document = entry.document
+    options = OcrOptions.model_validate(document.options)
     return DocumentView(
         id=document.id,
         batch_id=document.batch_id,
@@ -227,10 +240,13 @@ def document_view(entry: DocumentEntry) -> DocumentView:
         priority=document.priority,  # type: ignore[arg-type]
         external_id=document.external_id,
         metadata=document.user_metadata,
-        options=document.options,
+        options=options.model_dump(mode="json"),
         progress=_progress(document, entry.page_counts),
         truncated=document.truncated,
         model_version=document.model_version,
+        cached=document.cached_from is not None,
+        read_at=document.read_at,
+        warnings=[] if document.page_count is None else options.warnings(document.page_count),
         error=_error(document.error_code, document.error_detail),
         timings=TimingsView.model_validate(document, from_attributes=True),
         links=_document_links(document),

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 # Enough to see what kind of files they are.
 _SKIPPED_SHOWN = 5
+_WARNINGS = {
+    "languages_without_effect": "--languages had no effect: one model reads them all",
+    "pages_beyond_end": "--pages asks for pages behind the last one",
+}
 
 
 def ocr(  # noqa: PLR0913 - each argument is an option of the command
@@ -55,6 +59,21 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     dpi: Annotated[
         int, typer.Option(min=72, max=600, help="Resolution at which PDF pages are rendered.")
     ] = 200,
+    pages: Annotated[
+        str | None,
+        typer.Option(metavar="1-3,7", help="Read these pages and leave out the others."),
+    ] = None,
+    max_pages: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Refuse files with more pages than that."),
+    ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="de,en",
+            help="A hint; without effect as long as one model reads all languages.",
+        ),
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -91,17 +110,23 @@ def ocr(  # noqa: PLR0913 - each argument is an option of the command
     scan.pdf.json, scan.png.json. A folder's files keep their way below the folder. A file that
     cannot be read is reported, and the others go on; the exit code is then 1.
     """
-    from cli.ocr_choices import known_mode, known_text_order, require_profile
+    from cli.ocr_choices import chosen_options, require_profile
     from cli.ocr_inputs import output_paths
     from cli.ocr_tally import RunTally
     from cli.secret_options import read_secret
     from cli.settings import file_password, load_settings
     from workers.ocr.exports.formats import FORMATS
-    from workers.ocr.options import OcrOptions
     from workers.settings import OcrSettings
 
     chosen = known_format(output_format)
-    options = OcrOptions(mode=known_mode(mode), text_order=known_text_order(text_order), dpi=dpi)
+    options = chosen_options(
+        mode=mode,
+        text_order=text_order,
+        dpi=dpi,
+        pages=pages,
+        max_pages=max_pages,
+        languages=languages,
+    )
     settings = load_settings(OcrSettings)
     if profile is not None:
         settings = settings.model_copy(update={"profile": profile})
@@ -241,6 +266,10 @@ def _summary(outcome: "FileOutcome") -> str:
     pages = f"{outcome.pages} page{'' if outcome.pages == 1 else 's'}"
     if outcome.pages_failed:
         pages += f", {outcome.pages_failed} of them failed"
+    if outcome.pages_skipped:
+        pages += f", {outcome.pages_skipped} of them left out"
+    for warning in outcome.warnings:
+        pages += f", {_WARNINGS[warning]}"
     if outcome.truncated:
         pages += ", not all text lines were read: a page has more than the limit"
     return (

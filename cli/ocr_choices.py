@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import get_args
 
+from pydantic import ValidationError
+
 from cli.console import shown
 from cli.errors import EXIT_USAGE, CommandError
 from workers.ocr.bundle import MANIFEST_NAME
 from workers.ocr.modes import Mode, TextOrder
+from workers.ocr.options import OcrOptions
 from workers.ocr.profiles import PROFILES
 
 
@@ -56,3 +59,35 @@ def known_text_order(given: str) -> TextOrder:
         "The orders are: reading, file.",
         exit_code=EXIT_USAGE,
     )
+
+
+def chosen_options(
+    *,
+    mode: str,
+    text_order: str,
+    dpi: int,
+    pages: str | None,
+    max_pages: int | None,
+    languages: str | None,
+) -> OcrOptions:
+    """Return the options of all files.
+
+    Raises:
+        CommandError: one of them has a value that there is not.
+    """
+    try:
+        return OcrOptions.model_validate({
+            "mode": known_mode(mode),
+            "text_order": known_text_order(text_order),
+            "dpi": dpi,
+            "pages": pages,
+            "max_pages": max_pages,
+            "languages": () if languages is None else tuple(languages.split(",")),
+        })
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        raise CommandError(
+            f"--{name.replace('_', '-')} has no value that can be used",
+            "Write as --pages 1-3,7, --max-pages 100, --languages de,en.",
+            exit_code=EXIT_USAGE,
+        ) from error

@@ -18,7 +18,7 @@ from workers.ocr.exports.text_formats import TEXT_WRITERS
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import Engine, PageReader
-from workers.ocr.result import PageResult, page_json
+from workers.ocr.result import PageResult, page_json, skipped_page_json
 from workers.page_renderer import PageRenderer
 from workers.searchable_document import write_searchable_pdf
 
@@ -33,6 +33,8 @@ _REMEDIES: dict[str, str] = {
     " FILE.",
     "file_too_large": "Or raise PAGEFLEET_MAX_FILE_BYTES.",
     "too_many_pages": "Or raise PAGEFLEET_MAX_PAGES.",
+    "exceeds_max_pages": "Here it is --max-pages.",
+    "no_such_page": "Here it is --pages.",
     NOT_READABLE: "Check its name and who may read it.",
 }
 
@@ -47,6 +49,8 @@ class FileOutcome:
         state: of the document.
         pages: how many it has; 0 when it could not be opened.
         pages_failed: how many of them failed.
+        pages_skipped: how many of them were left out, as nobody wanted them.
+        warnings: of the result.
         truncated: whether a page had more text lines than are recognized.
         seconds: wall clock.
         error_code: why there is no result; None when there is one.
@@ -62,6 +66,8 @@ class FileOutcome:
     seconds: float
     error_code: str | None = None
     error_message: str | None = None
+    pages_skipped: int = 0
+    warnings: tuple[str, ...] = ()
 
     def as_record(self) -> dict[str, Any]:
         """Return the outcome for ``--json``."""
@@ -72,6 +78,8 @@ class FileOutcome:
             "state": self.state,
             "pages": self.pages,
             "pages_failed": self.pages_failed,
+            "pages_skipped": self.pages_skipped,
+            "warnings": list(self.warnings),
             "truncated": self.truncated,
             "seconds": round(self.seconds, 3),
             "error": error if self.error_code else None,
@@ -131,6 +139,8 @@ class FileReader:
             state=result["state"],
             pages=usage["pages"],
             pages_failed=usage["pages_failed"],
+            pages_skipped=usage["pages_skipped"],
+            warnings=tuple(result.get("warnings", ())),
             truncated=result["truncated"],
             seconds=time.perf_counter() - started,
         )
@@ -139,14 +149,14 @@ class FileReader:
         opened = self._renderer.open(path, password=self._password)
         with path.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        indexes = range(opened.page_count)
         options = self._options
+        indexes = options.page_indexes(opened.page_count)
         rendered = self._renderer.pages(
             indexes, dpi=options.dpi, mode=options.mode, text_order=options.text_order
         )
-        pages = _counted(self._reader.read_pages(rendered), opened.page_count, on_page)
+        pages = _counted(self._reader.read_pages(rendered), len(indexes), on_page)
         return document_json(
-            map(page_json, pages),
+            _with_skipped(pages, opened.page_count),
             # The same file has the same id, wherever it lies.
             document_id=str(uuid5(NAMESPACE_URL, f"sha256:{sha256}")),
             source=DocumentSource(
@@ -154,6 +164,7 @@ class FileReader:
             ),
             model_version=self._reader.model_version,
             options=options.model_dump(mode="json"),
+            warnings=options.warnings(opened.page_count),
         )
 
     def _write(self, result: dict[str, Any], path: Path, output: Path) -> None:
@@ -186,6 +197,18 @@ def _counted(
     for done, page in enumerate(pages, start=1):
         on_page(done, page_count)
         yield page
+
+
+def _with_skipped(
+    pages: Iterator[PageResult | PageFailure], page_count: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the page objects of a document of so many pages, those too that were left out."""
+    following = 0
+    for page in pages:
+        yield from map(skipped_page_json, range(following, page.page_index))
+        yield page_json(page)
+        following = page.page_index + 1
+    yield from map(skipped_page_json, range(following, page_count))
 
 
 def _sentence(message: str) -> str:

@@ -52,7 +52,7 @@ class RunTally:
 
     def add(self, outcome: FileOutcome) -> None:
         self._states[outcome.state] += 1
-        self.pages += outcome.pages
+        self.pages += outcome.pages - outcome.pages_skipped
         if outcome.state == "succeeded":
             return
         reason = outcome.error_code or _IN_PART

@@ -182,9 +182,9 @@ def charge_all(session: Session, added: Sequence[Document]) -> KeyUse:
     )
 
 
-def real_pages(page_count: int) -> Mapping[str, Any]:
-    """Return what a document's row says once its pages are counted."""
-    return {"page_count": page_count, **pages_to_read(page_count)}
+def real_pages(page_count: int, wanted_count: int) -> Mapping[str, Any]:
+    """Return what a document's row says once its pages are counted, and those that are wanted."""
+    return {"page_count": page_count, **pages_to_read(wanted_count)}
 
 
 def pages_to_read(page_count: int) -> Mapping[str, Any]:

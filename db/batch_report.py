@@ -34,6 +34,7 @@ class ReportedDocument:
     has_result: bool
     size_bytes: int
     sha256: str
+    is_cached: bool
     metadata: dict[str, Any] | None
     bucket: str | None
     key: str | None
@@ -64,6 +65,7 @@ def read_page(
         Document.result_key.is_not(None),
         Document.size_bytes,
         Document.sha256,
+        Document.cached_from.is_not(None),
         Document.user_metadata,
         Document.source["bucket"].astext,
         Document.source["key"].astext,

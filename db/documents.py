@@ -261,23 +261,13 @@ def put_back(session: Session, claim: DocumentClaim, *, delay_s: float, is_excus
     _set_once(session, statement, claim.document_id)
 
 
-def record_source(
-    session: Session, claim: DocumentClaim, *, media_type: str, size_bytes: int, sha256: str
-) -> None:
-    """Write down what the bytes are, once they lie where those of an upload do.
+def write_held(session: Session, claim: DocumentClaim, values: Mapping[str, Any]) -> None:
+    """Write columns of a document that is being split or assembled.
 
     Raises:
         StaleStateError: the claim is no longer ours.
     """
-    statement = _held_by(claim).values(media_type=media_type, size_bytes=size_bytes, sha256=sha256)
-    _set_once(session, statement, claim.document_id)
-
-
-def has_source(session: Session, claim: DocumentClaim) -> bool:
-    """Say whether ``record_source`` stands, after whatever is being committed of the document."""
-    lock(session, claim.document_id)
-    sha256 = session.scalar(select(Document.sha256).where(Document.id == claim.document_id))
-    return bool(sha256)
+    _set_once(session, _held_by(claim).values(**values), claim.document_id)
 
 
 def start_recognizing(
@@ -290,15 +280,59 @@ def start_recognizing(
 ) -> None:
     """Write the page and chunk rows of a split document and move it on, in one transaction.
 
-    The chunk rows are their own outbox. Are they about to be sent as a chord, the sweep sends
-    what is not claimed ``chord_grace_s`` seconds from now; None: it sends them all, from now on.
-    What was guessed of the document for admission, and counted to its key, is set right.
+    Pages that are in no chunk are left out. The chunk rows are their own outbox. Are they about to
+    be sent as a chord, the sweep sends what is not claimed ``chord_grace_s`` seconds from now;
+    None: it sends them all, from now on. What was guessed of the document for admission, and
+    counted to its key, is set right.
+
+    Raises:
+        StaleStateError: the claim is no longer ours.
+    """
+    wanted = {index for chunk in chunks for index in range(chunk.page_start, chunk.page_stop)}
+    document, pages_guessed = leave_split(
+        session,
+        claim,
+        page_rows=[
+            {
+                "page_index": page_index,
+                "state": PageState.QUEUED if page_index in wanted else PageState.SKIPPED,
+            }
+            for page_index in range(page_count)
+        ],
+        values={
+            "by_chord": chord_grace_s is not None,
+            "dispatch_after": None,  # the chunks are what somebody has to look at now
+        },
+    )
+    planned_chunks.insert(session, document, chunks, chord_grace_s=chord_grace_s)
+    # Last: uploads with the same key wait for this row.
+    admission.correct_usage(session, document, pages_more=len(wanted) - pages_guessed)
+
+
+def leave_split(
+    session: Session,
+    claim: DocumentClaim,
+    *,
+    page_rows: Sequence[dict[str, Any]],
+    values: Mapping[str, Any],
+) -> tuple[Document, int]:
+    """Move a document on from its split, and write the rows of its pages.
+
+    Args:
+        session: an open transaction.
+        claim: of the split.
+        page_rows: of all pages, those too that are left out; without what is the claim's.
+        values: further columns of the document.
+
+    Returns:
+        The document, and of how many pages it was guessed to be.
 
     Raises:
         StaleStateError: the claim is no longer ours.
     """
     document = get(session, claim.document_id)
     pages_guessed = document.page_estimate
+    skipped_count = sum(row["state"] == PageState.SKIPPED for row in page_rows)
     move(
         session,
         claim.document_id,
@@ -306,31 +340,19 @@ def start_recognizing(
         target=DocumentState.RECOGNIZING,
         attempt=claim.attempt,
         values={
-            **admission.real_pages(page_count),
-            "by_chord": chord_grace_s is not None,
+            **admission.real_pages(len(page_rows), len(page_rows) - skipped_count),
+            "pages_skipped": skipped_count,
             "recognizing_at": func.now(),
             "excused": claim.attempt,  # the assembly counts its own attempts
             "deliveries": 0,
             "lease_expires_at": None,
             "worker": None,
-            "dispatch_after": None,  # the chunks are what somebody has to look at now
+            **values,
         },
     )
-    session.bulk_insert_mappings(
-        Page.__mapper__,
-        [
-            {
-                "document_id": claim.document_id,
-                "generation": claim.generation,
-                "page_index": page_index,
-                "state": PageState.QUEUED,
-            }
-            for page_index in range(page_count)
-        ],
-    )
-    planned_chunks.insert(session, document, chunks, chord_grace_s=chord_grace_s)
-    # Last: uploads with the same key wait for this row.
-    admission.correct_usage(session, document, pages_more=page_count - pages_guessed)
+    of_claim = {"document_id": claim.document_id, "generation": claim.generation}
+    session.bulk_insert_mappings(Page.__mapper__, [{**of_claim, **row} for row in page_rows])
+    return document, pages_guessed
 
 
 def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> None:

@@ -211,6 +211,19 @@ class Document(Leased, Model):
         _outbox_index("ix_documents_split_due", states="'queued', 'splitting'"),
         _outbox_index("ix_documents_assembly_due", states="'recognizing', 'assembling'"),
         _tried_index("documents"),
+        # Which document can serve another one of its content.
+        Index(
+            "ix_documents_content_key",
+            "tenant",
+            "content_key",
+            "id",
+            postgresql_where=text("content_key IS NOT NULL"),
+        ),
+        Index(
+            "ix_documents_cached",
+            "finished_at",
+            postgresql_where=text("cached_from IS NOT NULL"),
+        ),
         # How fast pages are done: those of the last minutes, from the index alone.
         Index(
             "ix_documents_finished",
@@ -262,6 +275,15 @@ class Document(Leased, Model):
     result_size_bytes: Mapped[int | None] = mapped_column(BigInteger, default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
+
+    # The bytes without their encryption, where they came with a password.
+    unlocked_key: Mapped[str | None] = mapped_column(default=None)
+    unlocked_sha256: Mapped[str | None] = mapped_column(default=None)
+    # Over bytes, options and models of a reading that can serve others; NULL: it cannot.
+    content_key: Mapped[str | None] = mapped_column(default=None)
+    # The document whose pages this one was served, which may be gone, and when they were read.
+    cached_from: Mapped[UUID | None] = mapped_column(default=None)
+    read_at: Mapped[datetime | None] = mapped_column(default=None)
 
     created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
     splitting_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -457,6 +479,26 @@ class Export(Leased, Model):
 
 
 _SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
+
+
+class SourcePassword(Model):
+    """The password of a file until its document leaves the split; see ``db.document_sources``."""
+
+    __tablename__ = "source_passwords"
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    password: Mapped[str] = mapped_column(repr=False)
+
+
+class ReadingModel(Model):
+    """Models that slots read with, and when the last of them started."""
+
+    __tablename__ = "reading_models"
+
+    model_version: Mapped[str] = mapped_column(primary_key=True)
+    started_at: Mapped[datetime]
 
 
 class ApiKey(Model):

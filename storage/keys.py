@@ -15,6 +15,11 @@ def source_key(document_id: UUID) -> str:
     return f"{document_prefix(document_id)}source"
 
 
+def unlocked_source_key(document_id: UUID, attempt: int) -> str:
+    """Return the key of the bytes without their encryption, made by one attempt at the split."""
+    return f"{document_prefix(document_id)}unlocked/{attempt}"
+
+
 def chunk_pages_key(document_id: UUID, chunk_id: UUID, attempt: int) -> str:
     """Return the key of the page results of one attempt: a late attempt writes beside, not over.
 
@@ -24,6 +29,17 @@ def chunk_pages_key(document_id: UUID, chunk_id: UUID, attempt: int) -> str:
     if attempt < 1:
         raise ValueError(f"attempts count from 1, got {attempt}")
     return f"{document_prefix(document_id)}chunks/{chunk_id}/{attempt}/pages.jsonl.gz"
+
+
+def cached_pages_key(document_id: UUID, attempt: int, number: int) -> str:
+    """Return the key of page results that were copied from an earlier document.
+
+    Args:
+        document_id: whose copy it is.
+        attempt: of its split: a late attempt writes beside, not over.
+        number: of the object among those of the attempt.
+    """
+    return f"{document_prefix(document_id)}cached/{attempt}/{number}.jsonl.gz"
 
 
 def result_key(document_id: UUID, generation: int) -> str:

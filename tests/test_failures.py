@@ -43,6 +43,8 @@ CODES_OF_THE_CONTRACT = {
     "unsupported_media_type",
     "file_too_large",
     "too_many_pages",
+    "exceeds_max_pages",
+    "no_such_page",
     "page_too_large",
     "encrypted",
     "damaged",

@@ -15,15 +15,18 @@ from db import documents, known_outcome, pages
 from db.documents import DocumentClaim
 from db.engine import Transaction
 from db.models import Document, Page
-from db.states import DocumentState
+from db.states import DocumentState, PageState
 from storage import keys
 from storage.object_store import PART_BYTES, ObjectStore
 from workers import claimed_work
+from workers.content_cache import Content, content_key
 from workers.lease import Lease
 from workers.ocr.document_result import PAGE_SEPARATOR, DocumentSource, DocumentTotals
+from workers.ocr.formats import MediaType
+from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_text import page_text
-from workers.ocr.result import page_json
+from workers.ocr.result import page_json, skipped_page_json
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -121,6 +124,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
         RuntimeError: a page is missing or counted twice; a bug of ours, not to be published.
     """
     claim = work.claim
+    options, read_at = OcrOptions.model_validate(work.document.options), work.document.read_at
     totals = DocumentTotals()
     with (
         tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as page_objects,
@@ -143,7 +147,9 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
             document_id=str(claim.document_id),
             source=_source(work.document),
             model_version=_model_version(work.pages),
-            options=work.document.options,
+            options=options.model_dump(mode="json"),
+            warnings=options.warnings(len(work.pages)),
+            read_at=None if read_at is None else read_at.isoformat(),
         )
         result_key = keys.result_key(claim.document_id, claim.generation)
         size_bytes = 0
@@ -165,6 +171,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
             "pages_skipped": usage["pages_skipped"],
             "truncated": totals.is_truncated,
             "model_version": header["model_version"],
+            "content_key": _content_key(work.document, options, totals, header["model_version"]),
             **_error_columns(work.pages, totals),
         },
     )
@@ -175,16 +182,21 @@ def _page_objects(rows: Sequence[Page], store: ObjectStore) -> Iterator[bytes]:
     for result_key, group in groupby(rows, key=lambda row: row.result_key):
         chunk = list(group)
         if result_key is None:
-            # A chunk that was given up has no object; the ledger knows why.
-            for row in chunk:
-                failure = PageFailure(row.page_index, row.error_code or "", row.error_detail or "")
-                yield orjson.dumps(page_json(failure))
+            # Of a chunk that was given up, and of pages that nobody wanted; the ledger knows.
+            yield from map(_unread_page, chunk)
             continue
         start, stop = chunk[0].result_start or 0, chunk[-1].result_stop or 0
         members = store.read_range(result_key, start=start, stop=stop)
         for row in chunk:
             member = members[(row.result_start or 0) - start : (row.result_stop or 0) - start]
             yield gzip.decompress(member)
+
+
+def _unread_page(row: Page) -> bytes:
+    if row.state == PageState.SKIPPED:
+        return orjson.dumps(skipped_page_json(row.page_index))
+    failure = PageFailure(row.page_index, row.error_code or "", row.error_detail or "")
+    return orjson.dumps(page_json(failure))
 
 
 def _result_parts(
@@ -215,6 +227,20 @@ def _source(document: Document) -> DocumentSource:
 def _model_version(rows: Sequence[Page]) -> str | None:
     """Return the version that read the document; several, when workers were being upgraded."""
     return ", ".join(sorted({row.model_version for row in rows if row.model_version})) or None
+
+
+def _content_key(
+    document: Document, options: OcrOptions, totals: DocumentTotals, model_version: str | None
+) -> str | None:
+    """Return what a document is found by that can serve others; None: it must serve none."""
+    # Images are read at a size of their own. A PDF page below the wanted resolution met a limit.
+    dpi = options.dpi if document.media_type == MediaType.PDF else 0
+    if model_version is None or not totals.is_whole(dpi=dpi):
+        return None
+    if document.unlocked_key is not None:
+        # Who sends it without its password, or with a wrong one, must not get it.
+        return None
+    return content_key(Content(document.tenant, document.sha256, options), model_version)
 
 
 def _error_columns(rows: Sequence[Page], totals: DocumentTotals) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from uuid import UUID
 import orjson
 import structlog
 
-from db import documents, pages
+from db import document_sources, documents, pages
+from db.document_sources import ReadableBytes
 from db.engine import Transaction
 from db.errors import DatabaseError, RowNotFoundError
 from db.states import DocumentState, PageState
@@ -42,7 +43,7 @@ class _Wanted:
     document_id: UUID
     generation: int
     page_index: int
-    sha256: str
+    source: ReadableBytes
     dpi: float
     result_key: str | None
     result_start: int
@@ -93,7 +94,8 @@ def _draw(
     if wanted is None:
         return False
     try:
-        path = source_file.fetch(document_id, sha256=wanted.sha256)
+        source = wanted.source
+        path = source_file.fetch(document_id, sha256=source.sha256, key=source.key)
         body = _drawn(wanted, store=store, path=path, renderer=renderer)
     except (DocumentError, PageError) as error:
         is_drawn = False
@@ -129,7 +131,7 @@ def _read(document_id: UUID, page_index: int, transaction: Transaction) -> _Want
             document_id,
             page.generation,
             page_index,
-            document.sha256,
+            document_sources.readable(document),
             OcrOptions.model_validate(document.options).dpi,
             page.result_key if page.state == PageState.OK else None,
             page.result_start or 0,

@@ -5,8 +5,9 @@ Apart from ``workers.runtime``, because reading a file needs no database, broker
 
 from workers.devices import Device, count_cores, gpu_memory_bytes
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.errors import ModelFileError
 from workers.ocr.golden import check_golden
-from workers.ocr.profiles import open_profile
+from workers.ocr.profiles import find_profile, open_profile
 from workers.page_renderer import RenderLimits
 from workers.settings import OcrSettings
 
@@ -46,6 +47,15 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
     )
     check_golden(engine, bundle)
     return engine
+
+
+def chosen_bundle(settings: OcrSettings) -> str | None:
+    """Return name and hash of the models that the settings choose; None: they are not here."""
+    try:
+        manifest, _ = find_profile(settings.profile, settings.models_dir)
+    except ModelFileError:
+        return None
+    return manifest.model_version
 
 
 def slot_threads(settings: OcrSettings, *, slots: int) -> int:

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import structlog
 
-from db import documents, exports, known_outcome
+from db import document_sources, documents, exports, known_outcome
+from db.document_sources import ReadableBytes
 from db.engine import Session, Transaction
 from db.errors import StaleStateError
 from db.exports import ExportClaim
@@ -34,7 +35,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Work:
     claim: ExportClaim
-    sha256: str
+    source: ReadableBytes
 
     @property
     def name(self) -> ExportFormat:
@@ -133,7 +134,8 @@ def _removed_if_stale(store: ObjectStore, key: str) -> Iterator[None]:
 
 
 def _read_work(session: Session, claim: ExportClaim) -> _Work:
-    return _Work(claim, documents.get(session, claim.document_id).sha256)
+    document = documents.get(session, claim.document_id)
+    return _Work(claim, document_sources.readable(document))
 
 
 def _write_text(work: _Work, store: ObjectStore, held: Lease) -> int:
@@ -150,7 +152,9 @@ def _write_text(work: _Work, store: ObjectStore, held: Lease) -> int:
 def _write_pdf(
     work: _Work, store: ObjectStore, source_file: SourceFile, renderer: PageRenderer, held: Lease
 ) -> int:
-    source = source_file.fetch(work.claim.document_id, sha256=work.sha256)
+    source = source_file.fetch(
+        work.claim.document_id, sha256=work.source.sha256, key=work.source.key
+    )
     header, _ = _read(work, store, held)
     # Beside the source: where there was room for one there may be for the other.
     with tempfile.TemporaryFile(dir=source.parent) as made:

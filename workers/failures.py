@@ -160,6 +160,20 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "Split it, or ask for a higher limit.",
         ),
         ErrorCode(
+            "exceeds_max_pages",
+            is_retried=False,
+            http_status=422,
+            sentence="The document has more pages than its option max_pages allows. "
+            "Raise max_pages or leave it out, or split the document.",
+        ),
+        ErrorCode(
+            "no_such_page",
+            is_retried=False,
+            http_status=422,
+            sentence="The document has none of the pages that its option pages asks for. "
+            "Choose pages that it has.",
+        ),
+        ErrorCode(
             "page_too_large",
             is_retried=False,
             http_status=None,
@@ -170,7 +184,8 @@ ERROR_CODES: dict[str, ErrorCode] = {
             "encrypted",
             is_retried=False,
             http_status=422,
-            sentence="The file is protected by a password. Remove the password and send it again.",
+            sentence="The file is protected by a password that was not sent, or is another one. "
+            "Send it again with its password, or without protection.",
         ),
         ErrorCode(
             "damaged",
@@ -319,7 +334,8 @@ def classify(error: BaseException) -> Failure:
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         category = Category.TRANSIENT
     code = error.code if isinstance(error, OcrError) else _code_of(error)
-    return Failure(category, code, ERROR_CODES[code].sentence)
+    is_told = isinstance(error, OcrError) and error.is_told
+    return Failure(category, code, str(error) if is_told else ERROR_CODES[code].sentence)
 
 
 def cause_of_lost_page(last_code: str | None) -> ErrorCode:

@@ -9,8 +9,9 @@ from uuid import UUID
 import orjson
 import structlog
 
-from db import chunks, documents, known_outcome
+from db import chunks, document_sources, documents, known_outcome
 from db.chunks import ChunkClaim, PageRecord
+from db.document_sources import ReadableBytes
 from db.engine import Session, Transaction
 from db.states import PageState, Priority
 from storage import keys
@@ -46,7 +47,7 @@ class ChunkOutcome:
 @dataclass(frozen=True, slots=True)
 class _Work:
     claim: ChunkClaim
-    sha256: str
+    source: ReadableBytes
     options: OcrOptions
     priority: Priority
 
@@ -84,7 +85,7 @@ def recognize_chunk(
         rules=rules,
         note_failure=lambda session, code: chunks.note_failure(session, claim, code),
     ) as held:
-        path = source_file.fetch(claim.document_id, sha256=work.sha256)
+        path = source_file.fetch(claim.document_id, sha256=work.source.sha256, key=work.source.key)
         reader = PageReader(engine)
         outcomes = reader.read_pages(_while_held(held, _render(renderer, path, work)))
         if claim.is_last_try:
@@ -130,7 +131,7 @@ def _read_work(session: Session, claim: ChunkClaim) -> _Work:
     document = documents.get(session, claim.document_id)
     return _Work(
         claim,
-        document.sha256,
+        document_sources.readable(document),
         OcrOptions.model_validate(document.options),
         Priority(document.priority),
     )

@@ -6,13 +6,16 @@ from functools import cached_property
 
 import structlog
 
+from db import content_cache
 from db.engine import Database
+from db.errors import DatabaseError
 from storage.s3 import S3ObjectStore
 from workers import devices
 from workers.celeryconfig import RECOGNIZE_QUEUE
+from workers.content_cache import ContentCache
 from workers.copy_source import SourceCopier
 from workers.devices import Device
-from workers.engine_setup import make_engine, render_limits
+from workers.engine_setup import chosen_bundle, make_engine, render_limits
 from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
 from workers.page_renderer import PageRenderer
@@ -29,6 +32,7 @@ class Runtime:
     def __init__(self, settings: WorkerSettings, device: Device) -> None:
         self.settings = settings
         self.device = device
+        self._are_models_noted = False
 
     @cached_property
     def database(self) -> Database:
@@ -47,6 +51,16 @@ class Runtime:
         return SourceCopier(self.store, max_bytes=self.settings.max_file_bytes)
 
     @cached_property
+    def content_cache(self) -> ContentCache | None:
+        if not self.settings.document_cache:
+            return None
+        return ContentCache(
+            self.store,
+            transaction=self.database.transaction,
+            bundle=chosen_bundle(self.settings),
+        )
+
+    @cached_property
     def renderer(self) -> PageRenderer:
         return PageRenderer(render_limits(self.settings))
 
@@ -58,6 +72,17 @@ class Runtime:
     @cached_property
     def rules(self) -> WorkRules:
         return work_rules(self.settings)
+
+    def note_models(self) -> None:
+        """Tell the splits what this slot reads with, once, before it reads anything.
+
+        Raises:
+            DatabaseError: it could not be told, and will be the next time.
+        """
+        if not self._are_models_noted:
+            with self.database.transaction() as session:
+                content_cache.note_models(session, self.engine.model_version)
+            self._are_models_noted = True
 
     @property
     def chunk_pages(self) -> int:
@@ -102,6 +127,10 @@ def start_slot(slot: int) -> Runtime:
     _ = _runtime.source_file  # made now, because it removes what slots before this one left
     if recognizes:
         _runtime.engine.warm_up()
+        try:
+            _runtime.note_models()
+        except DatabaseError:
+            log.warning("models not noted, the first chunk does it")
     log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
     return _runtime
 

@@ -1,7 +1,8 @@
 """The program that puts hidden text into hostile PDFs: ``python -m workers.searchable_child``.
 
-Its owner is ``workers.searchable_document``. Like the render child it holds no secret and is under
-resource limits; unlike it, it may write to one file, which its owner has opened.
+Its owner is ``workers.searchable_document``, or ``workers.unlocked_pdf``, which has it write a file
+as it is. Like the render child it holds no secret and is under resource limits; unlike it, it may
+write to one file, which its owner has opened.
 
 CONFIG is that of ``workers.render_child`` with ``output_fd`` and ``max_output_bytes``. Requests::
 
@@ -9,6 +10,7 @@ CONFIG is that of ``workers.render_child`` with ``output_fd`` and ``max_output_b
     {"op": "add", "page"}                → {"ok": {}}, page objects in any order
     {"op": "append", "facts"}            → {"ok": {}}, after a copy of the file in the output
     {"op": "write", "facts", "pages"}    → {"ok": {}}, into the empty output; pages: first, last
+    {"op": "unlock"}                     → {"ok": {}}, into the empty output, without encryption
 """
 
 import json
@@ -42,6 +44,8 @@ class _Child:
                 pages = request["pages"]
                 wanted = None if pages is None else range(pages[0], pages[1] + 1)
                 document.write_to(self._output, request["facts"], pages=wanted)
+            case "unlock":
+                document.unlock_to(self._output)
             case unknown:
                 raise ValueError(f"unknown request {unknown!r}")
         return {}

@@ -278,6 +278,11 @@ class WorkerSettings(OcrSettings, HeartbeatSettings):
         ge=1,
         description="tries of a document's step, a chunk, and then each of its pages alone",
     )
+    document_cache: bool = Field(
+        default=True,
+        description="whether a document is served from an earlier one of its tenant, of the same "
+        "content, options and models",
+    )
     dispatch_grace_s: float = Field(
         default=30, gt=0, description="after which work whose message is not taken up is sent again"
     )

@@ -27,26 +27,31 @@ class SourceFile:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_abandoned(folder)
         self._folder, self._lock = _new_folder(folder)
-        self._document_id: UUID | None = None
+        self._path: Path | None = None
 
-    def fetch(self, document_id: UUID, *, sha256: str) -> Path:
+    def fetch(self, document_id: UUID, *, sha256: str, key: str | None = None) -> Path:
         """Return the path of a document's bytes; it is good until the next call.
+
+        Args:
+            document_id: whose they are.
+            sha256: of the bytes.
+            key: of the object that holds them; None: the document's source as it came.
 
         Raises:
             ObjectCorruptError: the bytes are not those that were accepted.
             StorageError: the store does not hand them out.
         """
-        path = self._folder / str(document_id)
-        if document_id == self._document_id:
+        # A name of its own for all bytes: the render child may still hold the file before.
+        path = self._folder / f"{document_id}-{sha256}"
+        if path == self._path:
             return path
         self._forget()
         try:
-            # A name of its own for every fetch: the render child may still hold the file before.
-            self._download(document_id, path, sha256=sha256)
+            self._download(key or keys.source_key(document_id), path, sha256=sha256)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        self._document_id = document_id
+        self._path = path
         return path
 
     def close(self) -> None:
@@ -54,19 +59,19 @@ class SourceFile:
         shutil.rmtree(self._folder)
         os.close(self._lock)
 
-    def _download(self, document_id: UUID, path: Path, *, sha256: str) -> None:
+    def _download(self, key: str, path: Path, *, sha256: str) -> None:
         digest = hashlib.sha256()
         with path.open("wb") as file:
-            for part in self._store.stream(keys.source_key(document_id)):
+            for part in self._store.stream(key):
                 digest.update(part)
                 file.write(part)
         if digest.hexdigest() != sha256:
-            raise ObjectCorruptError(f"the source of document {document_id} is not what was put")
+            raise ObjectCorruptError(f"{key} is not what was put")
 
     def _forget(self) -> None:
-        if self._document_id is not None:
-            (self._folder / str(self._document_id)).unlink(missing_ok=True)
-        self._document_id = None
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+        self._path = None
 
 
 def _new_folder(parent: Path) -> tuple[Path, int]:

@@ -11,12 +11,13 @@ from db.documents import DocumentClaim
 from db.engine import Session, Transaction
 from db.planned_chunks import PlannedChunk, plan_chunks
 from db.states import Priority
-from storage import source_object
-from storage.source_object import SourceObject
 from workers import claimed_work, dispatch, queue_room
+from workers.content_cache import Content, ContentCache
 from workers.copy_source import SourceCopier
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.lease import Lease
+from workers.ocr.options import OcrOptions
+from workers.open_source import ClaimedSource, SourceOpener, read_source
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
@@ -25,11 +26,15 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    claim: DocumentClaim
-    sha256: str
+class _Work:
+    source: ClaimedSource
+    tenant: str
+    options: OcrOptions
     priority: Priority
-    object: SourceObject | None
+
+    @property
+    def claim(self) -> DocumentClaim:
+        return self.source.claim
 
 
 def split_document(
@@ -38,6 +43,7 @@ def split_document(
     transaction: Transaction,
     source_file: SourceFile,
     source_copier: SourceCopier,
+    cache: ContentCache | None,
     renderer: PageRenderer,
     chunk_pages: int,
     rules: WorkRules,
@@ -47,39 +53,53 @@ def split_document(
     All chunks are sent at once as a chord where the queue has room for them; else none is, and
     the sweep sends them as room appears.
 
-    A source that lies in a user's bucket is copied first, once.
+    A source that lies in a user's bucket is copied first, once. A document whose content was read
+    before gets the pages of that, and waits for its assembly; ``cache`` is None where none does.
 
     0: nothing was to be done, because somebody else has the document, or its file was at fault
     and the document ended as failed. Run twice, the second run finds the first one's claim.
     """
-    source = _claim(document_id, transaction=transaction, rules=rules)
-    if source is None:
+    work = _claim(document_id, transaction=transaction, rules=rules)
+    if work is None:
         return 0
-    claim = source.claim
+    claim = work.claim
+    opener = SourceOpener(
+        transaction=transaction, source_file=source_file, copier=source_copier, renderer=renderer
+    )
 
     page_count = 0
     with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as lease:
-        sha256 = source.sha256 or _copy(source, source_copier, lease, transaction)
-        path = source_file.fetch(document_id, sha256=sha256)
-        page_count = renderer.open(path).page_count
-        chunks = plan_chunks(range(page_count), chunk_pages=chunk_pages)
+        sha256 = opener.sha256_of(work.source, check=lease.check)
+        page_count = _serve(work, sha256, cache, lease, rules) or 0
+        if page_count:
+            return page_count
+        page_count = opener.page_count(work.source, sha256, check=lease.check)
+        wanted = work.options.page_indexes(page_count)
+        chunks = plan_chunks(wanted, chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
             _start_recognizing(
                 claim,
                 chunks,
+                page_count=page_count,
                 transaction=transaction,
                 chord_grace_s=rules.dispatch_grace_s if by_chord else None,
             )
-            log.info("document split", pages=page_count, chunks=len(chunks), by_chord=by_chord)
+            log.info(
+                "document split",
+                pages=page_count,
+                wanted=len(wanted),
+                chunks=len(chunks),
+                by_chord=by_chord,
+            )
             # Committed first: a message must not overtake the row it speaks of. Dying here loses
             # the messages, and the sweep sends what is not claimed within the grace.
             if by_chord:
-                _send(claim, chunks, source.priority, transaction)
+                _send(claim, chunks, work.priority, transaction)
     return page_count
 
 
-def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Source | None:
-    source = claimed_work.take(
+def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> _Work | None:
+    work = claimed_work.take(
         lambda session: documents.claim_split(
             session,
             document_id,
@@ -88,55 +108,58 @@ def _claim(document_id: UUID, *, transaction: Transaction, rules: WorkRules) -> 
             max_attempts=rules.max_attempts,
         ),
         documents,
-        read=_read_source,
+        read=_read_work,
         transaction=transaction,
         rules=rules,
     )
-    if source is None:
+    if work is None:
         log.info("split skipped", document_id=str(document_id))
         return None
-    structlog.contextvars.bind_contextvars(
-        document_id=str(document_id), attempt=source.claim.attempt
-    )
-    return source
+    structlog.contextvars.bind_contextvars(document_id=str(document_id), attempt=work.claim.attempt)
+    return work
 
 
-def _read_source(session: Session, claim: DocumentClaim) -> _Source:
+def _read_work(session: Session, claim: DocumentClaim) -> _Work:
     document = documents.get(session, claim.document_id)
-    return _Source(
-        claim,
-        document.sha256,
+    return _Work(
+        read_source(session, claim),
+        document.tenant,
+        OcrOptions.model_validate(document.options),
         Priority(document.priority),
-        source_object.from_row(document.source),
     )
 
 
-def _copy(source: _Source, copier: SourceCopier, lease: Lease, transaction: Transaction) -> str:
-    """Make a user's object the document's own; from here on it is as if it had been uploaded."""
-    assert source.object is not None  # noqa: S101 - an upload has its hash, for the type checker
-    claim = source.claim
-    copied = copier.copy(claim.document_id, source.object, check=lease.check)
-    # Before the file is opened: a retry after a failure then finds the copy, whatever has become
-    # of the object.
-    known_outcome.commit(
-        transaction,
-        lambda session: documents.record_source(
-            session,
-            claim,
-            media_type=copied.media_type,
-            size_bytes=copied.size_bytes,
-            sha256=copied.sha256,
-        ),
-        stands=lambda session, _: documents.has_source(session, claim),
+def _serve(
+    work: _Work, sha256: str, cache: ContentCache | None, lease: Lease, rules: WorkRules
+) -> int | None:
+    """Return the page count of a document that need not be read; it is ready to be assembled."""
+    if cache is None:
+        return None
+    claim = work.claim
+    page_count = cache.serve(
+        claim,
+        Content(work.tenant, sha256, work.options),
+        check=lease.check,
+        assemble_after_s=rules.dispatch_grace_s,
     )
-    log.info("source copied", size_bytes=copied.size_bytes)
-    return copied.sha256
+    if page_count is not None:
+        try:
+            dispatch.send_assembly_if_place(
+                claim.document_id,
+                claim.generation,
+                priority=work.priority,
+                limit=rules.queue_limit,
+            )
+        except DispatchError:
+            log.warning("assembly not sent")
+    return page_count
 
 
 def _start_recognizing(
     claim: DocumentClaim,
     chunks: Sequence[PlannedChunk],
     *,
+    page_count: int,
     transaction: Transaction,
     chord_grace_s: float | None,
 ) -> None:
@@ -145,7 +168,7 @@ def _start_recognizing(
         lambda session: documents.start_recognizing(
             session,
             claim,
-            page_count=chunks[-1].page_stop,
+            page_count=page_count,
             chunks=chunks,
             chord_grace_s=chord_grace_s,
         ),

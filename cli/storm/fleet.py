@@ -41,6 +41,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "PAGEFLEET_TASK_HARD_LIMIT_S": "120",
     "PAGEFLEET_REDIS_VISIBILITY_TIMEOUT_S": "240",
     "PAGEFLEET_DEVICE": "cpu",
+    # A few files are sent again and again, each time to be read.
+    "PAGEFLEET_DOCUMENT_CACHE": "false",
     "PYTHONUNBUFFERED": "1",
 }
 

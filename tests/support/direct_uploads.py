@@ -48,13 +48,19 @@ def send(upload: dict[str, Any], content: bytes, *numbers: int) -> dict[int, str
 
 
 def complete(
-    client: httpx.Client, upload: dict[str, Any], etags: dict[int, str] | None = None
+    client: httpx.Client,
+    upload: dict[str, Any],
+    etags: dict[int, str] | None = None,
+    *,
+    password: str | None = None,
 ) -> httpx.Response:
-    address = f"/v1/uploads/{upload['id']}/complete"
-    if etags is None:
-        return client.post(address)
-    parts = [{"part_number": number, "etag": etag} for number, etag in etags.items()]
-    return client.post(address, json={"parts": parts})
+    """Complete an upload; without a body where nothing goes with it."""
+    body: dict[str, Any] = {}
+    if etags is not None:
+        body["parts"] = [{"part_number": number, "etag": each} for number, each in etags.items()]
+    if password is not None:
+        body["password"] = password
+    return client.post(f"/v1/uploads/{upload['id']}/complete", json=body or None)
 
 
 def announced(client: httpx.Client, content: bytes, **fields: Any) -> dict[str, Any]:

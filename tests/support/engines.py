@@ -22,6 +22,21 @@ class NumberingEngine:
             yield number_page(page) if isinstance(page, PageImage) else page
 
 
+class RememberingEngine(NumberingEngine):
+    """Reads likewise; ``page_indexes`` are those of the pages that it was given."""
+
+    def __init__(self, model_version: str = NumberingEngine.model_version) -> None:
+        self.model_version = model_version
+        self.page_indexes: list[int] = []
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in super().read_pages(pages):
+            self.page_indexes.append(page.page_index)
+            yield page
+
+
 class ForgetfulEngine:
     """Loses the first page that it is given."""
 

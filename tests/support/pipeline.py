@@ -9,14 +9,15 @@ from uuid import UUID
 
 from PIL import Image
 
-from db import chunks, documents, pages
+from db import chunks, document_sources, documents, pages
 from db.engine import Database
 from db.models import Document, Page
 from storage import keys
 from storage.memory import InMemoryObjectStore
 from tests.support.engines import NumberingEngine
-from tests.support.rows import NOT_DUE_S, make_document
+from tests.support.rows import NOT_DUE_S, TENANT, make_document
 from workers.assemble_document import assemble_document
+from workers.content_cache import ContentCache
 from workers.copy_source import SourceCopier
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
@@ -38,6 +39,7 @@ class Pipeline:
     renderer: PageRenderer
     rules: WorkRules
     engine: Any = field(default_factory=NumberingEngine)
+    cache: ContentCache | None = None
     chunk_pages: int = 2
     max_file_bytes: int = 2**20
 
@@ -48,17 +50,23 @@ class Pipeline:
         media_type: str = "image/tiff",
         mode: Mode = "ocr",
         text_order: TextOrder = "reading",
+        tenant: str = TENANT,
+        password: str | None = None,
+        **options: Any,
     ) -> UUID:
         """Do what the API does with an upload, short of sending a message."""
         document = make_document(
+            tenant=tenant,
             media_type=media_type,
             size_bytes=len(body),
             sha256=hashlib.sha256(body).hexdigest(),
-            options=OcrOptions(mode=mode, text_order=text_order).model_dump(mode="json"),
+            options=OcrOptions(mode=mode, text_order=text_order, **options).to_row(),
         )
         self.store.put(keys.source_key(document.id), body, media_type=media_type)
         with self.database.transaction() as session:
             documents.insert(session, document, dispatch_after_s=NOT_DUE_S)
+            if password is not None:
+                document_sources.keep_password(session, document.id, password)
         return document.id
 
     def split(self, document_id: UUID) -> int:
@@ -67,6 +75,7 @@ class Pipeline:
             transaction=self.database.transaction,
             source_file=self.source_file,
             source_copier=SourceCopier(self.store, max_bytes=self.max_file_bytes),
+            cache=self.cache,
             renderer=self.renderer,
             chunk_pages=self.chunk_pages,
             rules=self.rules,

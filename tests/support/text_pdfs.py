@@ -53,6 +53,14 @@ def columns_by_rows(page: pymupdf.Page, *, row_count: int = 12) -> list[str]:
     return lines
 
 
+def encrypted(document: pymupdf.Document, password: str, **options: object) -> bytes:
+    """Return the file of a document that opens with a password."""
+    content: bytes = document.tobytes(
+        encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw=password, owner_pw="own", **options
+    )
+    return content
+
+
 def save(document: pymupdf.Document, folder: Path) -> Path:
     path = folder / "document.pdf"
     document.save(path)

@@ -4,16 +4,17 @@ A writer takes page objects one by one: totals for the header, a text for ``full
 object itself for ``pages``. ``document_json`` puts the same pieces together in memory.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from workers.ocr.page_text import page_text
 
 SCHEMA: Final = "pagefleet/1"
-# Between the texts of two pages in ``full_text``; a failed page has an empty text, so the n-th
-# part is always the n-th page.
+# Between the texts of two pages in ``full_text``; a page that failed or was left out has an empty
+# text, so the n-th part is always the n-th page.
 PAGE_SEPARATOR: Final = "\f"
 
 DocumentState = Literal["succeeded", "partly_succeeded", "failed"]
@@ -38,6 +39,8 @@ class DocumentTotals:
         self._crops = 0
         self._seconds = {"render": 0.0, "detect": 0.0, "recognize": 0.0}
         self._is_truncated = False
+        self._has_warnings = False
+        self._lowest_dpi = math.inf
 
     def add(self, page: Mapping[str, Any]) -> None:
         """Count one page object."""
@@ -47,20 +50,30 @@ class DocumentTotals:
         self._pixels += page["width_px"] * page["height_px"]
         self._crops += page["crops_kept"]
         self._is_truncated |= page["truncated"]
+        self._has_warnings |= bool(page.get("warnings"))
+        self._lowest_dpi = min(self._lowest_dpi, page["dpi"])
         for stage in self._seconds:
             self._seconds[stage] += page["seconds"][stage]
 
     @property
     def state(self) -> DocumentState:
         """``failed`` when no page has a result, ``succeeded`` when none failed."""
-        failed = self._pages_by_state["failed"]
-        if failed == self._pages_by_state.total():
+        if not self._pages_by_state["ok"]:
             return "failed"
-        return "partly_succeeded" if failed else "succeeded"
+        return "partly_succeeded" if self._pages_by_state["failed"] else "succeeded"
 
     @property
     def is_truncated(self) -> bool:
         return self._is_truncated
+
+    def is_whole(self, *, dpi: float) -> bool:
+        """Whether all that was asked for was read, as well as could be.
+
+        Args:
+            dpi: resolution that no page may be below; 0 for files whose pages have their own.
+        """
+        is_reduced = self._is_truncated or self._has_warnings or self._lowest_dpi < dpi
+        return self.state == "succeeded" and not is_reduced
 
     def usage(self) -> dict[str, Any]:
         """Return the ``usage`` object."""
@@ -81,6 +94,8 @@ class DocumentTotals:
         source: DocumentSource,
         model_version: str | None,
         options: Mapping[str, Any],
+        warnings: Sequence[str] = (),
+        read_at: str | None = None,
     ) -> dict[str, Any]:
         """Return all fields of the result before ``full_text`` and ``pages``, in their order.
 
@@ -90,6 +105,9 @@ class DocumentTotals:
             model_version: of the models that read it; several, separated by ", ", when workers
                 were being upgraded; None when none of its pages came to be read.
             options: as ``OcrOptions.model_dump(mode="json")`` gives them.
+            warnings: as ``OcrOptions.warnings`` gives them.
+            read_at: when an earlier document was read whose pages these are, ISO 8601 in UTC; None:
+                they were read for this one.
         """
         return {
             "schema": SCHEMA,
@@ -104,6 +122,9 @@ class DocumentTotals:
             "options": dict(options),
             "state": self.state,
             "truncated": self.is_truncated,
+            # Left out where there is none, as those of pages are.
+            **({"warnings": list(warnings)} if warnings else {}),
+            **({"cached": True, "read_at": read_at} if read_at else {}),
             "usage": self.usage(),
         }
 
@@ -120,6 +141,7 @@ def document_json(
     source: DocumentSource,
     model_version: str,
     options: Mapping[str, Any],
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Put a whole document result together in memory.
 
@@ -129,12 +151,17 @@ def document_json(
         source: likewise.
         model_version: likewise.
         options: likewise.
+        warnings: likewise.
     """
     page_list = list(pages)
     totals = DocumentTotals()
     for page in page_list:
         totals.add(page)
     header = totals.header(
-        document_id=document_id, source=source, model_version=model_version, options=options
+        document_id=document_id,
+        source=source,
+        model_version=model_version,
+        options=options,
+        warnings=warnings,
     )
     return {**header, "full_text": full_text(page_list), "pages": page_list}

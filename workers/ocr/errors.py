@@ -4,9 +4,16 @@ from typing import ClassVar
 
 
 class OcrError(Exception):
-    """Root of the core's errors."""
+    """Root of the core's errors.
+
+    Attributes:
+        code: see above.
+        is_told: whether the message is made of nothing but what the sender chose and numbers, so
+            that it stands in place of the code's own sentence.
+    """
 
     code: ClassVar[str] = "internal"
+    is_told: ClassVar[bool] = False
 
 
 class DocumentError(OcrError):
@@ -56,6 +63,35 @@ class TooManyPagesError(DocumentTooLargeError):
     """The document has more pages than the limit."""
 
     code: ClassVar[str] = "too_many_pages"
+
+
+class ExceedsMaxPagesError(DocumentTooLargeError):
+    """The document has more pages than its option ``max_pages`` allows."""
+
+    code: ClassVar[str] = "exceeds_max_pages"
+    is_told: ClassVar[bool] = True
+
+    def __init__(self, *, limit: int, actual: int) -> None:
+        super().__init__(
+            f"The document has {actual} pages, and its option max_pages allows {limit}. Raise "
+            "max_pages or leave it out, or split the document.",
+            limit=limit,
+            actual=actual,
+        )
+
+
+class NoSuchPageError(DocumentError):
+    """The document has none of the pages that its option ``pages`` asks for."""
+
+    code: ClassVar[str] = "no_such_page"
+    is_told: ClassVar[bool] = True
+
+    def __init__(self, pages: str, page_count: int) -> None:
+        has = "1 page" if page_count == 1 else f"{page_count} pages"
+        super().__init__(
+            f"The document has {has}, and none of those that its option pages asks for: "
+            f"{pages}. Choose pages that it has."
+        )
 
 
 class PageError(OcrError):

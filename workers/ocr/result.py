@@ -156,6 +156,11 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
     }
 
 
+def skipped_page_json(page_index: int) -> dict[str, Any]:
+    """Return the page object of a page that was left out on request."""
+    return {"page_number": page_number(page_index), "state": "skipped"}
+
+
 def _line_json(line_id: int, line: TextLine) -> dict[str, Any]:
     return {
         "id": line_id,

@@ -105,10 +105,25 @@ class SearchablePdf(PdfSource):
             options = mupdf.PdfWriteOptions()
             options.do_garbage = 0 if pages is None else 1
             options.do_encrypt = mupdf.PDF_ENCRYPT_KEEP
-            # Appending to an empty file, since MuPDF would remove it first to write it anew.
-            output = mupdf.FzOutput(str(path), 1)
-            mupdf.pdf_write_document(self._pdf(), output, options)
-            output.fz_close_output()
+            self._write(path, options)
+
+    def unlock_to(self, path: Path) -> None:
+        """Write the file as it is into an empty one, but without its encryption.
+
+        Raises:
+            DamagedPageError: MuPDF cannot write it.
+            MemoryError: MuPDF could not allocate.
+        """
+        with translated():
+            options = mupdf.PdfWriteOptions()
+            options.do_encrypt = mupdf.PDF_ENCRYPT_NONE
+            self._write(path, options)
+
+    def _write(self, path: Path, options: mupdf.PdfWriteOptions) -> None:
+        # Appending to an empty file, since MuPDF would remove it first to write it anew.
+        output = mupdf.FzOutput(str(path), 1)
+        mupdf.pdf_write_document(self._pdf(), output, options)
+        output.fz_close_output()
 
     def _holds(self, number: int) -> bool:
         try:

@@ -22,6 +22,7 @@ def split_task(_task: Task[..., Any], document_id: str) -> dict[str, Any]:
         transaction=runtime.database.transaction,
         source_file=runtime.source_file,
         source_copier=runtime.source_copier,
+        cache=runtime.content_cache,
         renderer=runtime.renderer,
         chunk_pages=runtime.chunk_pages,
         rules=runtime.rules,

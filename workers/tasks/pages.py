@@ -17,6 +17,7 @@ from workers.runtime import current_runtime
 def recognize_chunk_task(_task: Task[..., Any], chunk_id: str) -> dict[str, Any]:
     """Recognize one chunk of a document."""
     runtime = current_runtime()
+    runtime.note_models()
     outcome = recognize_chunk(
         UUID(chunk_id),
         transaction=runtime.database.transaction,

@@ -11,6 +11,7 @@ import pytest
 
 from api import report_routes
 from db import documents
+from db.ids import new_id
 from tests.support.api_server import RunningApi, Serve, documents_in
 from tests.support.rows import add_document, claim_split
 
@@ -176,6 +177,19 @@ def test_a_long_report_has_each_document_once(
     rows = rows_of(api.client.get(batch["links"]["report"]))
 
     assert [row["document_id"] for row in rows] == [str(each) for each in sorted(ids)]
+
+
+def test_the_report_says_which_documents_were_not_read_themselves(api: RunningApi) -> None:
+    batch = create(api.client).json()
+    with api.database.transaction() as session:
+        for cached_from in (None, new_id()):
+            add_document(session, batch_id=UUID(batch["id"]), cached_from=cached_from)
+
+    report = api.client.get(batch["links"]["report"])
+    lines = api.client.get(batch["links"]["report"], params={"format": "ndjson"})
+
+    assert [row["cached"] for row in rows_of(report)] == ["false", "true"]
+    assert [json.loads(line)["cached"] for line in lines.text.splitlines()] == [False, True]
 
 
 def test_the_report_of_an_empty_batch_is_its_head_alone(api: RunningApi) -> None:

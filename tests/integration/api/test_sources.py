@@ -9,6 +9,7 @@ import pytest
 
 from api.place_settings import AllowedSource
 from cli.stack.seaweedfs import SeaweedFS
+from db import document_sources
 from tests.support.api_server import (
     RunningApi,
     Serve,
@@ -165,3 +166,13 @@ def test_a_body_that_names_nothing_is_refused(
     )
 
     assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+def test_a_password_comes_with_the_name_of_an_object_too(api: RunningApi, scans: S3Bucket) -> None:
+    fields = {"password": "kestrel"}
+
+    assert submit(api.client, scans, **fields).status_code == 202
+
+    (row,) = documents_in(api.database)
+    with api.database.transaction() as session:
+        assert document_sources.find_password(session, row.id) == "kestrel"

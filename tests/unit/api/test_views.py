@@ -102,3 +102,24 @@ def test_an_error_has_the_sentence_of_its_code() -> None:
     assert error is not None
     assert error.code == "encrypted"
     assert "password" in error.message
+
+
+def test_a_document_that_was_served_says_when_it_was_read() -> None:
+    read_at = datetime(2026, 1, 2, tzinfo=UTC)
+    served = document_of(state="succeeded", cached_from=new_id(), read_at=read_at)
+
+    view = document_view(DocumentEntry(served, None))
+
+    assert (view.cached, view.read_at) == (True, read_at)
+    assert document_view(DocumentEntry(document_of(), None)).cached is False
+
+
+def test_a_document_has_the_warnings_of_its_options_once_it_is_split() -> None:
+    options = {"mode": "auto", "text_order": "reading", "dpi": 200, "pages": "1-9"}
+
+    split = document_view(DocumentEntry(document_of(options=options, page_count=3), None))
+    queued = document_view(DocumentEntry(document_of(options=options), None))
+
+    assert split.warnings == ["pages_beyond_end"]
+    assert queued.warnings == []
+    assert queued.options == {**options, "max_pages": None, "languages": []}

@@ -14,6 +14,8 @@ def test_every_key_of_a_document_lies_under_its_prefix() -> None:
     made = [
         keys.source_key(DOCUMENT),
         keys.chunk_pages_key(DOCUMENT, CHUNK, 1),
+        keys.unlocked_source_key(DOCUMENT, 1),
+        keys.cached_pages_key(DOCUMENT, 1, 0),
         keys.result_key(DOCUMENT, 1),
         keys.result_text_key(DOCUMENT, 1),
     ]

@@ -3,24 +3,27 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from workers.ocr.exports.page_view import Header, Page, is_failed
+from workers.ocr.exports.page_view import Header, Page
 
 _MOST_LISTED: Final = 1_000
 
 
 class PageFacts:
-    """Which of the pages, taken one by one, failed or were cut off."""
+    """Which of the pages, taken one by one, failed, were left out or were cut off."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
         self._failed: list[int] = []
+        self._skipped: list[int] = []
         self._truncated: list[int] = []
 
     def add(self, page: Page) -> None:
         """Look at one page object."""
         number = page["page_number"]
-        if is_failed(page):
+        if page["state"] == "failed":
             self._failed.append(number)
+        elif page["state"] == "skipped":
+            self._skipped.append(number)
         elif page["truncated"]:
             self._truncated.append(number)
 
@@ -32,6 +35,8 @@ class PageFacts:
         }
         if self._failed:
             facts["PagefleetFailedPages"] = _listed(self._failed)
+        if self._skipped:
+            facts["PagefleetSkippedPages"] = _listed(self._skipped)
         if self._truncated:
             facts["PagefleetTruncatedPages"] = _listed(self._truncated)
         return facts

@@ -1,0 +1,43 @@
+"""documents that can serve others of their content, and the models that are read with."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("documents", sa.Column("content_key", sa.Text(), nullable=True))
+    op.add_column("documents", sa.Column("cached_from", sa.Uuid(), nullable=True))
+    op.add_column("documents", sa.Column("read_at", sa.DateTime(timezone=True), nullable=True))
+    # Of no row yet, so that making them reads the table once and writes nothing.
+    op.create_index(
+        "ix_documents_content_key",
+        "documents",
+        ["tenant", "content_key", "id"],  # in the order in which the oldest is looked for
+        postgresql_where=sa.text("content_key IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_documents_cached",
+        "documents",
+        ["finished_at"],
+        postgresql_where=sa.text("cached_from IS NOT NULL"),
+    )
+    op.create_table(
+        "reading_models",
+        sa.Column("model_version", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("model_version", name=op.f("pk_reading_models")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("reading_models")
+    op.drop_index("ix_documents_cached", "documents")
+    op.drop_index("ix_documents_content_key", "documents")
+    op.drop_column("documents", "read_at")
+    op.drop_column("documents", "cached_from")
+    op.drop_column("documents", "content_key")
