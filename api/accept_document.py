@@ -112,7 +112,7 @@ def accept_document(
         messages=messages,
         admission=admission,
         dispatch_after_s=dispatch_after_s,
-        is_uploaded=True,
+        end_upload=uploads.end,
         discard=lambda: _delete(store, source.key),
         password=submission.password,
     )
@@ -125,9 +125,8 @@ def add_row(
     messages: SplitMessages,
     admission: Admission,
     dispatch_after_s: float,
-    is_uploaded: bool,
+    end_upload: EndUpload | None,
     discard: Callable[[], None],
-    end_upload: EndUpload = uploads.end,
     password: str | None = None,
 ) -> Acceptance:
     """Insert a document, and say that it waits if it is its turn.
@@ -138,9 +137,8 @@ def add_row(
         messages: to the workers.
         admission: counts it as open.
         dispatch_after_s: after which the sweep sends what was sent here.
-        is_uploaded: whether its upload was begun in the ledger.
+        end_upload: ends its upload, in the transaction that adds it; None: there is none.
         discard: removes its bytes; called where it is certain that the row does not stand.
-        end_upload: ends its upload, in the transaction that adds it.
         password: of an encrypted file.
 
     Raises:
@@ -156,7 +154,6 @@ def add_row(
             ledger.add_document(
                 document,
                 dispatch_after_s=dispatch_after_s if is_sent else 0,
-                is_uploaded=is_uploaded,
                 end_upload=end_upload,
                 password=password,
             )

@@ -95,7 +95,7 @@ def accept_source(
         messages=messages,
         admission=admission,
         dispatch_after_s=dispatch_after_s,
-        is_uploaded=False,
+        end_upload=None,
         discard=lambda: None,
         password=submission.fields.stated_password,
     )

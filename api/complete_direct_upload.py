@@ -204,7 +204,6 @@ def _accept(
         messages=services.messages,
         admission=services.admission,
         dispatch_after_s=settings.dispatch_grace_s,
-        is_uploaded=True,
         # Refused now, it may be taken when it is completed again; the sweep removes what expires.
         discard=lambda: None,
         end_upload=direct_uploads.end,

@@ -142,13 +142,13 @@ class TenantLedger:
         document: Document,
         *,
         dispatch_after_s: float,
-        is_uploaded: bool = True,
-        end_upload: EndUpload = uploads.end,
+        end_upload: EndUpload | None = uploads.end,
         password: str | None = None,
     ) -> None:
-        """Insert a queued document whose upload, if it has one, was begun; count it to its key.
+        """Insert a queued document, end its upload, and count it to its key.
 
-        Its password, if it has one, is kept until it leaves the split.
+        Without ``end_upload`` there is no upload to end. A password is kept until the document
+        leaves the split.
 
         Raises:
             ValueError: it is another tenant's.
@@ -165,7 +165,7 @@ class TenantLedger:
             batch_id = document.batch_id
             if batch_id is not None and not batches.takes_documents(session, batch_id):
                 raise BatchClosedError
-            if is_uploaded and not end_upload(session, document.id):
+            if end_upload is not None and not end_upload(session, document.id):
                 raise UploadExpiredError
             documents.insert(session, document, dispatch_after_s=dispatch_after_s)
             if password is not None:
