@@ -41,10 +41,13 @@ class DrainView(BaseModel):
 
 
 class CacheView(BaseModel):
-    """How many documents needed no reading, since their content had been read before."""
+    """How much needed no reading, since its content had been read before."""
 
     documents_finished: int = Field(description="Documents that became final.")
     documents_cached: int = Field(description="Of them, those that were not read themselves.")
+    pages_cached: int = Field(
+        description="Pages of the others that were not recognized themselves."
+    )
     window_s: float = Field(description="Over so many seconds back.")
 
 
@@ -99,6 +102,7 @@ def capacity_view(
         cache=CacheView(
             documents_finished=load.cache.finished,
             documents_cached=load.cache.served,
+            pages_cached=load.cache.served_pages,
             window_s=DRAIN_WINDOW_S,
         ),
         key=KeyView(

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 _PROGRAMS: Final = frozenset({"worker-recognize", "worker-split", "reconcile"})
 _MIB: Final = 2**20
 # What both sides read again and again must be read each time.
-_NO_CACHE: Final = {"PAGEFLEET_CROP_CACHE_COUNT": "0", "PAGEFLEET_DOCUMENT_CACHE": "false"}
+_NO_CACHE: Final = {
+    "PAGEFLEET_CROP_CACHE_COUNT": "0",
+    "PAGEFLEET_DOCUMENT_CACHE": "false",
+    "PAGEFLEET_PAGE_CACHE": "false",
+}
 
 JsonOption = Annotated[bool, typer.Option("--json", help="The figures instead of text.")]
 

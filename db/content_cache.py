@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from db import admission, documents, pages
+from db import admission, documents, page_cache, pages
 from db.documents import DocumentClaim
 from db.models import Document, Page, ReadingModel
 from db.states import DocumentState, PageState
@@ -40,24 +40,14 @@ class PagePlace:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """How many documents became final, and how many of them were served and not read."""
+    """How many documents became final, and how much of them was served and not read.
+
+    ``served_pages`` are of documents that were read themselves, but for these pages.
+    """
 
     finished: int = 0
     served: int = 0
-
-
-# What is known of a page, wherever its result lies.
-_KEPT = (
-    "route",
-    "crops_found",
-    "crops_kept",
-    "truncated",
-    "line_count",
-    "mean_confidence",
-    "rotation_deg",
-    "durations",
-    "model_version",
-)
+    served_pages: int = 0
 
 
 def note_models(session: Session, model_version: str) -> None:
@@ -166,12 +156,18 @@ def is_served(session: Session, claim: DocumentClaim) -> bool:
 
 
 def cache_use(session: Session, *, window_s: float) -> CacheUse:
-    """Count the documents that became final in the last ``window_s`` seconds."""
+    """Count what became final in the last ``window_s`` seconds."""
     recent = Document.finished_at > func.now() - timedelta(seconds=window_s)
     count = select(func.count()).select_from(Document).where(recent)
     return CacheUse(
         finished=session.scalar(count) or 0,
         served=session.scalar(count.where(Document.cached_from.is_not(None))) or 0,
+        served_pages=session.scalar(
+            select(func.sum(Document.pages_cached)).where(
+                recent, Document.pages_cached > 0, Document.cached_from.is_(None)
+            )
+        )
+        or 0,
     )
 
 
@@ -181,5 +177,5 @@ def _read_page(page: Page, place: PagePlace) -> dict[str, object]:
         "result_key": place.result_key,
         "result_start": place.start,
         "result_stop": place.stop,
-        **{name: getattr(page, name) for name in _KEPT},
+        **{name: getattr(page, name) for name in (*page_cache.KEPT_COLUMNS, "durations")},
     }

@@ -224,6 +224,12 @@ class Document(Leased, Model):
             "finished_at",
             postgresql_where=text("cached_from IS NOT NULL"),
         ),
+        Index(
+            "ix_documents_pages_cached",
+            "finished_at",
+            postgresql_include=["pages_cached"],
+            postgresql_where=text("pages_cached > 0 AND cached_from IS NULL"),
+        ),
         # How fast pages are done: those of the last minutes, from the index alone.
         Index(
             "ix_documents_finished",
@@ -269,6 +275,8 @@ class Document(Leased, Model):
     pages_ok: Mapped[int] = mapped_column(default=0)
     pages_failed: Mapped[int] = mapped_column(default=0)
     pages_skipped: Mapped[int] = mapped_column(default=0)
+    # Of those that are ok: served from pages of earlier documents, each by itself.
+    pages_cached: Mapped[int] = mapped_column(default=0, server_default=text("0"))
     truncated: Mapped[bool] = mapped_column(default=False)
     model_version: Mapped[str | None] = mapped_column(default=None)
     result_key: Mapped[str | None] = mapped_column(default=None)
@@ -326,7 +334,15 @@ class Page(Model):
     """The ledger of one page; ``result_start`` and ``result_stop`` are bytes of ``result_key``."""
 
     __tablename__ = "pages"
-    __table_args__ = (_one_of("state", PageState),)
+    __table_args__ = (
+        _one_of("state", PageState),
+        # Which page can serve another one of its content.
+        Index(
+            "ix_pages_content_key",
+            "content_key",
+            postgresql_where=text("content_key IS NOT NULL"),
+        ),
+    )
 
     document_id: Mapped[UUID] = mapped_column(
         ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
@@ -347,6 +363,8 @@ class Page(Model):
     rotation_deg: Mapped[int | None] = mapped_column(default=None)
     durations: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     model_version: Mapped[str | None] = mapped_column(default=None)
+    # Over picture, models and tenant of a page that can serve others; NULL: it cannot.
+    content_key: Mapped[bytes | None] = mapped_column(default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
 

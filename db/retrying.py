@@ -116,6 +116,7 @@ def _start_over(
             pages_ok=0,  # counted anew when it ends
             pages_failed=0,
             pages_skipped=0,
+            pages_cached=0,
             splitting_at=None if is_queued else Document.splitting_at,
             recognizing_at=None if is_queued else func.now(),
             assembling_at=None,

@@ -169,6 +169,7 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
             "pages_ok": usage["pages_ok"],
             "pages_failed": usage["pages_failed"],
             "pages_skipped": usage["pages_skipped"],
+            "pages_cached": usage.get("pages_cached", 0),
             "truncated": totals.is_truncated,
             "model_version": header["model_version"],
             "content_key": _content_key(work.document, options, totals, header["model_version"]),

@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -26,8 +26,9 @@ from workers.ocr.page_image import PageFailure
 from workers.ocr.page_reader import Engine, PageReader
 from workers.ocr.reduced_page import REDUCTION, reduce_image_page, warn_of_reduction
 from workers.ocr.rendered_page import RenderedPage
-from workers.ocr.result import PageResult, page_json
+from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
+from workers.read_page import ReadPage, read_page
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
 
@@ -47,6 +48,7 @@ class ChunkOutcome:
 @dataclass(frozen=True, slots=True)
 class _Work:
     claim: ChunkClaim
+    tenant: str
     source: ReadableBytes
     options: OcrOptions
     priority: Priority
@@ -65,8 +67,11 @@ def recognize_chunk(
     renderer: PageRenderer,
     engine: Engine,
     rules: WorkRules,
+    cache: PageCache | None = None,
 ) -> ChunkOutcome:
     """Read the pages of a chunk and publish them, once, however often the message arrives.
+
+    A page that was read before is served from that reading; without ``cache`` none is.
 
     A page that cannot be read is a recorded failure of that page. The last try of an isolated page
     is made at half the resolution, and its result says so. The results are written under
@@ -87,11 +92,9 @@ def recognize_chunk(
     ) as held:
         path = source_file.fetch(claim.document_id, sha256=work.source.sha256, key=work.source.key)
         reader = PageReader(engine)
-        outcomes = reader.read_pages(_while_held(held, _render(renderer, path, work)))
-        if claim.is_last_try:
-            outcomes = warn_of_reduction(outcomes)
+        rendered = _while_held(held, _render(renderer, path, work))
         result_key = keys.chunk_pages_key(claim.document_id, claim.chunk_id, claim.attempt)
-        records = store_pages(store, result_key, outcomes, reader.model_version)
+        records = store_pages(store, result_key, _read(rendered, reader, work, cache))
         _require_all_pages(records, work)
         held.check()
         if _publish(claim, result_key, records, transaction=transaction, rules=rules):
@@ -131,6 +134,7 @@ def _read_work(session: Session, claim: ChunkClaim) -> _Work:
     document = documents.get(session, claim.document_id)
     return _Work(
         claim,
+        document.tenant,
         document_sources.readable(document),
         OcrOptions.model_validate(document.options),
         Priority(document.priority),
@@ -163,6 +167,21 @@ def _render(
         failure = failures.classify(error)
         for page_index in remaining:
             yield PageFailure(page_index, failure.code, failure.sentence)
+
+
+def _read(
+    rendered: Iterator[RenderedPage | PageFailure],
+    reader: PageReader,
+    work: _Work,
+    cache: PageCache | None,
+) -> Iterator[ReadPage]:
+    is_reduced = work.claim.is_last_try
+    if cache is not None and not is_reduced:
+        yield from cache.read_pages(rendered, reader, tenant=work.tenant)
+        return
+    outcomes = reader.read_pages(rendered)
+    for outcome in warn_of_reduction(outcomes) if is_reduced else outcomes:
+        yield read_page(outcome, reader.model_version)
 
 
 def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
@@ -221,9 +240,7 @@ def _while_held(
         yield page
 
 
-def store_pages(
-    store: ObjectStore, key: str, outcomes: Iterable[PageResult | PageFailure], model_version: str
-) -> list[PageRecord]:
+def store_pages(store: ObjectStore, key: str, pages: Iterable[ReadPage]) -> list[PageRecord]:
     """Write one object of page results and return where in it each page lies.
 
     Each page is a gzip member of its own, so that one page is one range of bytes and the whole
@@ -232,34 +249,11 @@ def store_pages(
     records = []
     start = 0
     with store.writer(key, media_type=RESULT_MEDIA_TYPE) as writer:
-        for outcome in outcomes:
-            member = gzip.compress(orjson.dumps(page_json(outcome)), mtime=0)
+        for page in pages:
+            member = gzip.compress(orjson.dumps(page.body), mtime=0)
             writer.write(member)
             stop = start + len(member)
-            records.append(_record(outcome, model_version, start=start, stop=stop))
+            place = {"result_start": start, "result_stop": stop}
+            records.append(PageRecord(page.page_index, page.state, {**page.columns, **place}))
             start = stop
     return records
-
-
-def _record(
-    outcome: PageResult | PageFailure, model_version: str, *, start: int, stop: int
-) -> PageRecord:
-    place = {"result_start": start, "result_stop": stop, "model_version": model_version}
-    if isinstance(outcome, PageFailure):
-        failed = {"error_code": outcome.code, "error_detail": outcome.message}
-        return PageRecord(outcome.page_index, PageState.FAILED, {**place, **failed})
-    return PageRecord(
-        outcome.page_index,
-        PageState.OK,
-        {
-            **place,
-            "route": outcome.route,
-            "crops_found": outcome.crops_found,
-            "crops_kept": outcome.crops_kept,
-            "truncated": outcome.is_truncated,
-            "line_count": len(outcome.lines),
-            "mean_confidence": outcome.mean_confidence,
-            "rotation_deg": outcome.rotation_deg,
-            "durations": asdict(outcome.seconds),
-        },
-    )

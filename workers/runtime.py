@@ -18,6 +18,7 @@ from workers.devices import Device
 from workers.engine_setup import chosen_bundle, make_engine, render_limits
 from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
+from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
 from workers.source_file import SourceFile
@@ -59,6 +60,12 @@ class Runtime:
             transaction=self.database.transaction,
             bundle=chosen_bundle(self.settings),
         )
+
+    @cached_property
+    def page_cache(self) -> PageCache | None:
+        if not self.settings.page_cache:
+            return None
+        return PageCache(self.store, transaction=self.database.transaction)
 
     @cached_property
     def renderer(self) -> PageRenderer:

@@ -283,6 +283,11 @@ class WorkerSettings(OcrSettings, HeartbeatSettings):
         description="whether a document is served from an earlier one of its tenant, of the same "
         "content, options and models",
     )
+    page_cache: bool = Field(
+        default=True,
+        description="whether a page that has to be recognized is served from an earlier one of its "
+        "tenant, of the same picture and models",
+    )
     dispatch_grace_s: float = Field(
         default=30, gt=0, description="after which work whose message is not taken up is sent again"
     )

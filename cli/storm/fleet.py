@@ -43,6 +43,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "PAGEFLEET_DEVICE": "cpu",
     # A few files are sent again and again, each time to be read.
     "PAGEFLEET_DOCUMENT_CACHE": "false",
+    "PAGEFLEET_PAGE_CACHE": "false",
     "PYTHONUNBUFFERED": "1",
 }
 

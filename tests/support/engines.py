@@ -37,6 +37,26 @@ class RememberingEngine(NumberingEngine):
             yield page
 
 
+class DegradingEngine(RememberingEngine):
+    """Does something to the third page that it reads of a document, once."""
+
+    def __init__(self, degrade: Callable[[PageResult], PageResult | PageFailure]) -> None:
+        super().__init__()
+        self._degrade = degrade
+        self._is_done = False
+
+    def read_pages(
+        self, pages: Iterable[PageImage | PageResult | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]:
+        for page in super().read_pages(pages):
+            if self._is_done or page.page_index != 2:
+                yield page
+                continue
+            self._is_done = True
+            assert isinstance(page, PageResult)
+            yield self._degrade(page)
+
+
 class ForgetfulEngine:
     """Loses the first page that it is given."""
 

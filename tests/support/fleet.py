@@ -267,6 +267,7 @@ def _environment(
         "PAGEFLEET_SOFT_SHUTDOWN_S": "5",
         # Most tests send a file again to see it read again.
         "PAGEFLEET_DOCUMENT_CACHE": "false",
+        "PAGEFLEET_PAGE_CACHE": "false",
         "PAGEFLEET_API_HOST": "127.0.0.1",
         "PAGEFLEET_API_PORT": str(free_port()),
     }

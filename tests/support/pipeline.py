@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from workers.content_cache import ContentCache
 from workers.copy_source import SourceCopier
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
+from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.recognize_chunk import ChunkOutcome, recognize_chunk
 from workers.recover_stalled import Round, recover_stalled
@@ -40,6 +42,7 @@ class Pipeline:
     rules: WorkRules
     engine: Any = field(default_factory=NumberingEngine)
     cache: ContentCache | None = None
+    page_cache: PageCache | None = None
     chunk_pages: int = 2
     max_file_bytes: int = 2**20
 
@@ -90,6 +93,7 @@ class Pipeline:
             renderer=self.renderer,
             engine=self.engine,
             rules=self.rules,
+            cache=self.page_cache,
         )
 
     def assemble(self, document_id: UUID, generation: int | None = None) -> str:
@@ -142,7 +146,12 @@ class Pipeline:
 
 def tiff_of(pages: int) -> bytes:
     """Return a TIFF of small white pages."""
-    frames = [Image.new("L", (60, 40), 255) for _ in range(pages)]
+    return gray_tiff([255] * pages)
+
+
+def gray_tiff(levels: Sequence[int]) -> bytes:
+    """Return a TIFF of small pages, each of one gray."""
+    frames = [Image.new("L", (60, 40), level) for level in levels]
     file = io.BytesIO()
     frames[0].save(file, "TIFF", save_all=True, append_images=frames[1:])
     return file.getvalue()

@@ -35,6 +35,7 @@ class DocumentTotals:
 
     def __init__(self) -> None:
         self._pages_by_state: Counter[str] = Counter()
+        self._pages_cached = 0
         self._pixels = 0
         self._crops = 0
         self._seconds = {"render": 0.0, "detect": 0.0, "recognize": 0.0}
@@ -49,6 +50,7 @@ class DocumentTotals:
             return
         self._pixels += page["width_px"] * page["height_px"]
         self._crops += page["crops_kept"]
+        self._pages_cached += bool(page.get("cached"))
         self._is_truncated |= page["truncated"]
         self._has_warnings |= bool(page.get("warnings"))
         self._lowest_dpi = min(self._lowest_dpi, page["dpi"])
@@ -82,6 +84,8 @@ class DocumentTotals:
             "pages_ok": self._pages_by_state["ok"],
             "pages_failed": self._pages_by_state["failed"],
             "pages_skipped": self._pages_by_state["skipped"],
+            # Left out where there is none, as warnings are.
+            **({"pages_cached": self._pages_cached} if self._pages_cached else {}),
             "pixels": self._pixels,
             "crops": self._crops,
             "seconds": {stage: round(seconds, 4) for stage, seconds in self._seconds.items()},

@@ -26,6 +26,7 @@ def recognize_chunk_task(_task: Task[..., Any], chunk_id: str) -> dict[str, Any]
         renderer=runtime.renderer,
         engine=runtime.engine,
         rules=runtime.rules,
+        cache=runtime.page_cache,
     )
     return {"chunk_id": chunk_id, **asdict(outcome)}
 

@@ -189,16 +189,22 @@ def test_capacity_says_what_is_open_and_how_much_room_there_is(serve: Serve) -> 
     assert view["drain"] == {"pages_per_s": 2.0, "window_s": 300.0}
 
 
-def test_capacity_says_how_many_documents_needed_no_reading(serve: Serve) -> None:
+def test_capacity_says_how_much_needed_no_reading(serve: Serve) -> None:
     with serve(settings=EVERY_TIME) as api:
         with api.database.transaction() as session:
             for cached_from in (None, new_id(), new_id()):
                 add_document(session, state="succeeded", cached_from=cached_from)
-            session.execute(text("UPDATE documents SET finished_at = now()"))
+            # Those of a document that was served whole are counted with it.
+            session.execute(text("UPDATE documents SET finished_at = now(), pages_cached = 7"))
 
         view = api.client.get("/v1/capacity").json()
 
-    assert view["cache"] == {"documents_finished": 3, "documents_cached": 2, "window_s": 300.0}
+    assert view["cache"] == {
+        "documents_finished": 3,
+        "documents_cached": 2,
+        "pages_cached": 7,
+        "window_s": 300.0,
+    }
 
 
 def test_capacity_says_what_the_key_may_and_has(api: RunningApi) -> None:

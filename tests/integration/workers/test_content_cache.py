@@ -1,7 +1,7 @@
 """Documents that are served from earlier ones: which, how, and which never."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,38 +19,18 @@ from db.outbox import Work
 from db.states import DocumentState, PageState
 from storage import keys, source_object
 from storage.source_object import SourceAddress
-from tests.support.engines import RememberingEngine
+from tests.support.engines import DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.rows import NOT_DUE_S, TENANT, claim_split, make_document
 from workers.clear_storage import clear_storage
 from workers.content_cache import Content, ContentCache
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure, PageImage
+from workers.ocr.page_image import PageFailure
 from workers.ocr.result import PageResult
 
 FIVE_PAGES = tiff_of(5)
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 MODELS = RememberingEngine.model_version
-
-
-class DegradingEngine(RememberingEngine):
-    """Does something to the third page that it reads of a document, once."""
-
-    def __init__(self, degrade: Callable[[PageResult], PageResult | PageFailure]) -> None:
-        super().__init__()
-        self._degrade = degrade
-        self._is_done = False
-
-    def read_pages(
-        self, pages: Iterable[PageImage | PageResult | PageFailure]
-    ) -> Iterator[PageResult | PageFailure]:
-        for page in super().read_pages(pages):
-            if self._is_done or page.page_index != 2:
-                yield page
-                continue
-            self._is_done = True
-            assert isinstance(page, PageResult)
-            yield self._degrade(page)
 
 
 @pytest.fixture

@@ -1,0 +1,164 @@
+"""Serve a page from an earlier one of the same picture, models and tenant, unread.
+
+Its result is copied into the object of the chunk that asks, so that deleting one document takes
+nothing from another. Only pages that were recognized are looked for: the others cost next to
+nothing. Documents of the same bytes are served whole, and earlier; see ``workers.content_cache``.
+"""
+
+import gzip
+import hashlib
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import orjson
+import structlog
+
+from db import page_cache
+from db.engine import Transaction
+from db.page_cache import EarlierPage
+from db.states import PageState
+from storage.errors import ObjectNotFoundError
+from storage.object_store import ObjectStore
+from workers.ocr.page_content import page_digest
+from workers.ocr.page_image import PageFailure
+from workers.ocr.page_numbers import page_number
+from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
+from workers.ocr.result import PageResult, StageSeconds
+from workers.read_page import ReadPage, read_page
+
+log = structlog.get_logger(__name__)
+
+# To be raised when the same models give the same page another text: no earlier one is served then.
+_READING = 1
+
+
+class Reader(Protocol):
+    """What reads pages; ``workers.ocr.page_reader.PageReader``."""
+
+    @property
+    def model_version(self) -> str: ...
+
+    def read_pages(
+        self, pages: Iterable[RenderedPage | PageFailure]
+    ) -> Iterator[PageResult | PageFailure]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A page's place in the order: a page that was served, or the key of one to be read."""
+
+    served: ReadPage | None = None
+    content_key: bytes | None = None
+
+
+class PageCache:
+    """Looks for earlier pages, and copies their results.
+
+    Args:
+        store: of the page results.
+        transaction: opens a transaction.
+    """
+
+    def __init__(self, store: ObjectStore, *, transaction: Transaction) -> None:
+        self._store = store
+        self._transaction = transaction
+
+    def read_pages(
+        self, pages: Iterable[RenderedPage | PageFailure], reader: Reader, *, tenant: str
+    ) -> Iterator[ReadPage]:
+        """Read pages, but those that the same reader has read for this tenant.
+
+        Args:
+            pages: drawn one by one.
+            reader: of those that are not found.
+            tenant: whose they are.
+
+        Yields:
+            For each page, in the order given, its result or its failure.
+
+        Errors of ``reader.read_pages`` pass through, those of ``storage.errors`` and of
+        ``db.errors`` too.
+        """
+        places: deque[_Place] = deque()
+        counts: Counter[str] = Counter()
+        unserved = self._unserved(pages, reader.model_version, tenant, places, counts)
+        for outcome in reader.read_pages(unserved):
+            yield from _served_first(places)
+            key = places.popleft().content_key
+            yield read_page(
+                outcome, reader.model_version, content_key=key if _is_whole(outcome) else None
+            )
+        yield from _served_first(places)
+        log.info("page cache asked", asked=counts["asked"], hits=counts["hits"])
+
+    def _unserved(
+        self,
+        pages: Iterable[RenderedPage | PageFailure],
+        model_version: str,
+        tenant: str,
+        places: deque[_Place],
+        counts: Counter[str],
+    ) -> Iterator[RenderedPage | PageFailure]:
+        for page in pages:
+            place = _Place()
+            if isinstance(page, RenderedPage) and page.decision.route in DRAWN_ROUTES:
+                key = content_key(page, model_version, tenant)
+                place = _Place(self._served(page, key), key)
+                counts["asked"] += 1
+                counts["hits"] += place.served is not None
+            places.append(place)
+            if place.served is None:
+                yield page
+
+    def _served(self, page: RenderedPage, key: bytes) -> ReadPage | None:
+        with self._transaction() as session:
+            earlier = page_cache.find(session, key)
+        if earlier is None:
+            return None
+        body = self._stored(earlier)
+        if body is None:
+            with self._transaction() as session:
+                page_cache.forget(session, earlier)
+            return None
+        seconds = asdict(StageSeconds(render=page.render_s))
+        return ReadPage(
+            page.page_index,
+            PageState.OK,
+            {
+                **body,
+                "page_number": page_number(page.page_index),
+                "seconds": {stage: round(spent_s, 4) for stage, spent_s in seconds.items()},
+                "cached": True,
+            },
+            {**earlier.columns, "durations": seconds, "content_key": key},
+        )
+
+    def _stored(self, earlier: EarlierPage) -> dict[str, Any] | None:
+        try:
+            member = self._store.read_range(
+                earlier.result_key, start=earlier.start, stop=earlier.stop
+            )
+            body: dict[str, Any] = orjson.loads(gzip.decompress(member))
+        except (ObjectNotFoundError, EOFError, gzip.BadGzipFile, orjson.JSONDecodeError):
+            log.warning("an earlier page is gone", earlier=str(earlier.document_id))
+            return None
+        return body
+
+
+def content_key(page: RenderedPage, model_version: str, tenant: str) -> bytes:
+    """Return what is equal for pages of a tenant that models of this version read alike."""
+    parts = f"{_READING}\n{model_version}\n{tenant}\n".encode()
+    return hashlib.sha256(parts + page_digest(page)).digest()
+
+
+def _served_first(places: deque[_Place]) -> Iterator[ReadPage]:
+    """Take the pages that were served before the next one that has to be read."""
+    while places and (served := places[0].served) is not None:
+        places.popleft()
+        yield served
+
+
+def _is_whole(outcome: PageResult | PageFailure) -> bool:
+    return isinstance(outcome, PageResult) and not (outcome.is_truncated or outcome.warnings)
