@@ -1,5 +1,6 @@
 """The first thing that anybody runs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,17 @@ from workers.settings import models_dir
 LIMIT_S = 800
 
 
-@pytest.mark.timeout(LIMIT_S + 60)
-def test_the_demo_reads_every_sample_and_leaves_nothing_running(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def home(services_folder: Path) -> Iterator[Path]:
+    """A home that the first command makes; what one demo has read, serves the next."""
     require_bundle()
-    home = tmp_path / "home"
+    with lent_home(services_folder) as home:
+        home.rmdir()
+        yield home
+
+
+@pytest.mark.timeout(LIMIT_S + 60)
+def test_the_demo_reads_every_sample_and_leaves_nothing_running(home: Path) -> None:
     settings = {"PAGEFLEET_HOME": str(home), "PAGEFLEET_MODELS_DIR": str(models_dir())}
 
     done = run_pagefleet("demo", "--exit", timeout_s=LIMIT_S, **settings)
@@ -35,21 +43,18 @@ def test_the_demo_reads_every_sample_and_leaves_nothing_running(tmp_path: Path) 
 
 
 @pytest.mark.timeout(LIMIT_S + 300)
-def test_the_commands_of_the_guide_start_show_and_stop_a_stack(services_folder: Path) -> None:
-    require_bundle()
+def test_the_commands_of_the_guide_start_show_and_stop_a_stack(
+    home: Path, services_folder: Path
+) -> None:
     (block,) = blocks_run_by(__file__)
-    with lent_home(services_folder) as home:
-        shell = GuideShell(
-            services_folder / f"{home.name}-work",
-            variables={"PAGEFLEET_HOME": str(home)},
-            replaced={},
-        )
+    folder = services_folder / f"{home.name}-work"
+    shell = GuideShell(folder, variables={"PAGEFLEET_HOME": str(home)}, replaced={})
 
-        done = shell.sh(block.code, timeout_s=LIMIT_S + 200)
+    done = shell.sh(block.code, timeout_s=LIMIT_S + 200)
 
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "10 of 10 samples ended as they must" in done.stdout
-        assert not (home / "stack.json").exists()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 of 10 samples ended as they must" in done.stdout
+    assert not (home / "stack.json").exists()
 
 
 def test_the_demo_asks_for_the_models_before_it_starts_anything(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 Each returns the variables that the block uses.
 """
 
+import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -13,15 +15,18 @@ import httpx
 
 from cli.client import ApiClient, DocumentStatus
 from cli.samples import Sample
-from db import api_keys
-from db.engine import Database
+from db import api_keys, documents
+from db.engine import Database, Session
+from storage import keys
 from tests.support.embedded_stack import EmbeddedStack
 from tests.support.fleet import wait_for
 from tests.support.models import require_bundle
+from tests.support.rows import NOT_DUE_S, make_document
 from tests.support.text_pdfs import prose_page, write_lines
 
 _LIMIT_S: Final = 300.0
 _PAGES: Final = 10
+_TENANT: Final = "default"  # of the key that ``up`` makes
 SCANS: Final = "scans"
 FILE_PASSWORD: Final = "blotting-paper"  # noqa: S105 - of a document of the tests
 
@@ -69,16 +74,17 @@ class Givens:
     def _read_document(self) -> dict[str, str]:
         with self._stack.client() as client:
             document = client.submit(self._folder / "ledger.pdf")
-            return _ids(self._until_final(client, document.id))
+            self._until_final(client, document.id)
+            return _ids(document.id)
 
     def _open_document(self) -> dict[str, str]:
-        with self._stack.client() as client:
-            return _ids(client.submit(self._samples["dense-index.png"].path))
+        return _ids(self._waiting_document())
 
     def _cancelled_document(self) -> dict[str, str]:
+        document_id = self._waiting_document()
         with self._stack.client() as client:
-            document = client.submit(self._samples["dense-index.png"].path)
-            return _ids(client.cancel_document(document.id))
+            client.cancel_document(document_id)
+        return _ids(document_id)
 
     def _read_batch(self) -> dict[str, str]:
         return self._batch("letters.pdf")
@@ -96,8 +102,8 @@ class Givens:
     def _open_batch(self) -> dict[str, str]:
         with self._stack.client() as client:
             batch = client.create_batch("letters 1912")
-            client.submit(self._samples["dense-index.png"].path, batch_id=batch.id)
-            return {"BATCH": str(batch.id)}
+        self._waiting_document(batch_id=batch.id, priority="bulk")
+        return {"BATCH": str(batch.id)}
 
     def _webhook(self) -> dict[str, str]:
         made = self._api("POST", "/v1/webhooks", json={"url": "https://hooks.example.com/"})
@@ -123,10 +129,8 @@ class Givens:
         return {}
 
     def _key(self) -> dict[str, str]:
-        database = Database(self._stack.state.database_url, pool_size=1)
-        with database.transaction() as session:
+        with self._transaction() as session:
             key = api_keys.create(session, tenant="archive", name="guides")
-        database.dispose()
         return {"KEY_ID": api_keys.id_of(key)}
 
     def _models(self) -> dict[str, str]:
@@ -142,6 +146,29 @@ class Givens:
         state = self._stack.state
         account = f"{state.flower_user}:{state.flower_password}"
         return {"FLOWER": state.flower_url, "FLOWER_ACCOUNT": account}
+
+    def _waiting_document(self, **values: object) -> UUID:
+        """Accept a document that no worker begins: it stays open for as long as a guide takes."""
+        content = (self._folder / "letter.pdf").read_bytes()
+        document = make_document(
+            tenant=_TENANT,
+            size_bytes=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
+            **values,
+        )
+        document_id = document.id
+        with closing(self._stack.state.make_store()) as store:
+            store.put(keys.source_key(document_id), content, media_type=document.media_type)
+        with self._transaction() as session:
+            documents.insert(session, document, dispatch_after_s=NOT_DUE_S)
+        return document_id
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        database = Database(self._stack.state.database_url, pool_size=1)
+        with database.transaction() as session:
+            yield session
+        database.dispose()
 
     def _until_final(self, client: ApiClient, document_id: UUID) -> DocumentStatus:
         def look() -> DocumentStatus | None:
@@ -163,8 +190,8 @@ class Givens:
         return found
 
 
-def _ids(document: DocumentStatus) -> dict[str, str]:
-    return {"ID": str(document.id), "DOCUMENT": str(document.id)}
+def _ids(document_id: UUID) -> dict[str, str]:
+    return {"ID": str(document_id), "DOCUMENT": str(document_id)}
 
 
 def write_files(folder: Path, samples: Mapping[str, Sample]) -> None:
