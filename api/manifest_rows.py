@@ -1,7 +1,7 @@
 """The rows of a manifest: a name of a file in each, and what goes with it.
 
 CSV with a header, or a JSON object a line; of files on a user's machine (``cli.ingest``), and of
-objects in a bucket (``api.named_objects``).
+objects in a bucket (``api.object_manifest``).
 """
 
 import csv
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 COLUMNS: Final = frozenset({"path", "id", "metadata", "options"})
-LINE_CHARACTERS: Final = 2**20  # of a JSON line; the fields of a CSV have a limit of the module
+LINE_CHARACTERS: Final = 2**20
+"""Most that a line may have; what a row of CSV may have over several lines, limits the module."""
 
 Row = Mapping[str, Any]
 
@@ -48,8 +49,8 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
     return header
 
 
-def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[tuple[int, Row | RowError]]:
-    """Yield the rows behind the header, each with the number of lines that were read by then."""
+def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError]:
+    """Yield the rows behind the header."""
     reader = csv.reader(lines, strict=True)
     while True:
         try:
@@ -57,15 +58,14 @@ def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[tuple[int,
         except StopIteration:
             return
         except csv.Error as error:
-            yield reader.line_num, RowError(f"The row is no CSV: {error}.")
+            yield RowError(f"The row is no CSV: {error}.")
             continue
         if not cells:
             continue
         if len(cells) != len(header):
-            found = RowError(f"The row has {len(cells)} cells, not {len(header)}.")
-            yield reader.line_num, found
+            yield RowError(f"The row has {len(cells)} cells, not {len(header)}.")
             continue
-        yield reader.line_num, dict(zip(header, cells, strict=True))
+        yield dict(zip(header, cells, strict=True))
 
 
 def json_row(line: str) -> Row:
@@ -84,11 +84,6 @@ def json_row(line: str) -> Row:
     if unknown:
         raise RowError(f"The line has the unknown field {unknown[0]!r}.")
     return row
-
-
-def too_long() -> RowError:
-    """Return what is wrong with a line that nobody reads to its end."""
-    return RowError(f"The line has more than {LINE_CHARACTERS:,} characters.")
 
 
 def path_of(row: Row) -> str:

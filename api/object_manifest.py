@@ -101,7 +101,7 @@ def manifest_entries(
         lines = ManifestLines(blocks, offset=offset, number=number)
         if is_csv and not offset:
             header = _header(lines)
-        rows = (row for _, row in csv_rows(lines, header)) if is_csv else _json_rows(lines)
+        rows = csv_rows(lines, header) if is_csv else _json_rows(lines)
         for row in rows:
             try:
                 if isinstance(row, RowError):

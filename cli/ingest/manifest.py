@@ -1,5 +1,6 @@
 """A manifest as a source: a row for each file, with what goes with it."""
 
+import csv
 import hashlib
 import json
 import os
@@ -18,7 +19,6 @@ from api.manifest_rows import (
     fields_of,
     json_row,
     path_of,
-    too_long,
 )
 from cli.errors import EXIT_USAGE, CommandError
 from cli.ingest.content import FileContent
@@ -78,24 +78,27 @@ class Manifest:
 
     def _csv_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
+            lines = _Lines(file)
             try:
-                header = csv_header(file)
+                header = csv_header(lines)
             except HeaderError as error:
                 raise self._unusable(str(error)) from error
-            for number, row in csv_rows(file, header):
-                yield number + 1, row
+            for row in csv_rows(lines, header):
+                yield lines.number, row
 
     def _json_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
-            number = 0
-            while line := file.readline(LINE_CHARACTERS):
-                number += 1
-                if len(line) >= LINE_CHARACTERS and not line.endswith("\n"):
-                    while line and not line.endswith("\n"):
-                        line = file.readline(LINE_CHARACTERS)
-                    yield number, too_long()
-                elif line.strip():
-                    yield number, _parsed(line)
+            lines = _Lines(file)
+            while True:
+                try:
+                    line = next(lines)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield lines.number, RowError(f"The row is no JSON: {error}.")
+                    continue
+                if line.strip():
+                    yield lines.number, _parsed(line)
 
     def _opened(self) -> IO[str]:
         try:
@@ -110,6 +113,33 @@ class Manifest:
             "A manifest has the column path, and may have id, metadata and options.",
             exit_code=EXIT_USAGE,
         )
+
+
+class _Lines:
+    """The lines of a file; one that is too long is an error, and the next one follows it.
+
+    Attributes:
+        number: of the last line, counted from 1.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self.number = 0
+        self._file = file
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(LINE_CHARACTERS)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) < LINE_CHARACTERS or line.endswith("\n"):
+            return line
+        while line and not line.endswith("\n"):
+            line = self._file.readline(LINE_CHARACTERS)
+        # As the module's own, which a reader of CSV passes on.
+        raise csv.Error(f"it has a line of more than {LINE_CHARACTERS:,} characters")
 
 
 def _parsed(line: str) -> Row | RowError:

@@ -1,0 +1,34 @@
+"""The rows of a manifest on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.ingest.manifest import Manifest
+
+TOO_LONG = 3 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("boxes.csv", ["path,id", "a.pdf" + "," * TOO_LONG, "b.pdf,7"]),
+        ("boxes.ndjson", ['{"path": "c.pdf"}', "x" * TOO_LONG, '{"path": "b.pdf", "id": 7}']),
+    ],
+)
+def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_read(
+    tmp_path: Path, name: str, lines: list[str]
+) -> None:
+    for file in ("b.pdf", "c.pdf"):
+        (tmp_path / file).write_bytes(b"%PDF")
+    manifest = tmp_path / name
+    manifest.write_text("\n".join(lines))
+
+    found = list(Manifest(manifest).scan())
+
+    refused, read = found[-2:]
+    assert refused.path == f"{name}:2"
+    assert refused.refusal is not None
+    assert "more than 1,048,576 characters" in refused.refusal.message
+    assert (read.path, read.refusal) == ("b.pdf", None)
+    assert read.fields.external_id == "7"
