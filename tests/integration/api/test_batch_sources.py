@@ -469,10 +469,14 @@ def test_a_dry_run_names_what_is_wrong(api: RunningApi, scans: S3Bucket) -> None
         create(api.client, manifest={"bucket": scans.name, "key": "in/n.csv"}, dry_run=True),
         create(api.client, **prefix_of(scans), dry_run=True, cursor="in"),
     ]
-    codes = [answer.json().get("code") for answer in answers]
 
-    assert codes[:2] == ["invalid_manifest", "source_not_found"]
-    assert [answer.status_code for answer in answers[:2]] == [422, 422]
+    assert [answer.status_code for answer in answers] == [422] * 3
+    assert [answer.json()["code"] for answer in answers] == [
+        "invalid_manifest",
+        "source_not_found",
+        "invalid_request",
+    ]
+    assert answers[2].json()["errors"][0]["field"] == "cursor"
 
 
 def test_a_dry_run_goes_on_where_another_ended(api: RunningApi, scans: S3Bucket) -> None:

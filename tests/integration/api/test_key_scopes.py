@@ -42,10 +42,6 @@ def refused_scopes(api: RunningApi, key: str) -> dict[str, str | None]:
     }
 
 
-def test_every_operation_is_asked_for() -> None:
-    assert set(CALLS) == set(NEEDED)
-
-
 @pytest.mark.parametrize("scope", [*Scope])
 def test_a_key_of_one_scope_may_do_what_needs_that_and_nothing_else(
     api: RunningApi, scope: Scope

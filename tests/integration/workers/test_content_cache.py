@@ -110,7 +110,7 @@ def test_the_ledger_of_a_served_document_is_that_of_the_earlier_one(cached: Pipe
 def test_other_options_are_read(cached: Pipeline, options: dict[str, Any]) -> None:
     finished(cached)
 
-    assert pages_read_for(cached, cached.accept(FIVE_PAGES, **options)) >= 1
+    assert pages_read_for(cached, cached.accept(FIVE_PAGES, **options)) == 5
 
 
 def test_another_content_is_read(cached: Pipeline) -> None:

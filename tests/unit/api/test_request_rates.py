@@ -79,18 +79,17 @@ def test_requests_are_served_uncounted_while_redis_is_away() -> None:
 
 def test_after_a_rest_one_request_asks_and_the_others_do_not_wait_for_it() -> None:
     redis, clock = Redis(), Clock()
-    rates = rates_of(redis, clock)
+    meanwhile: list[object] = []
+
+    def take(key_id: str, most: int) -> Taken:
+        if not redis.is_away:
+            meanwhile.append(rates.require(GRANT))
+        return redis.take(key_id, most)
+
+    rates = RequestRates(take, rest_s=5, clock=clock)
     redis.is_away = True
     rates.require(GRANT)
     clock.now_s += 5
-    meanwhile = []
-    redis_take = redis.take
-
-    def ask_meanwhile(key_id: str, most: int) -> Taken:
-        meanwhile.append(rates.require(GRANT))
-        return redis_take(key_id, most)
-
-    rates._take = ask_meanwhile
     redis.is_away = False
     answer = rates.require(GRANT)
 
