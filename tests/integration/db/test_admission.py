@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event, func, select, text, update
+from sqlalchemy import func, select, text, update
 
 from db import admission, api_keys, documents
 from db.admission import KeyUse, OpenWork
@@ -18,6 +18,7 @@ from db.ids import new_id
 from db.models import Document, KeyUsage
 from db.planned_chunks import PlannedChunk
 from db.states import OPEN_DOCUMENT_STATES, DocumentState, Priority
+from tests.support.plans import plan_of
 from tests.support.rows import (
     TENANT,
     add_document,
@@ -277,20 +278,10 @@ def test_the_sum_over_open_documents_is_what_the_counter_says(
 
 
 def test_open_work_is_counted_from_an_index_alone(database: Database) -> None:
-    asked: list[tuple[str, Any]] = []
-
-    def note(*call: Any) -> None:
-        asked.append((call[2], call[3]))
-
     with database.transaction() as session:
         # A table that is almost empty would be read whole.
         session.execute(text("SET LOCAL enable_seqscan = off"))
         session.execute(text("SET LOCAL enable_bitmapscan = off"))
-        connection = session.connection()
-        event.listen(connection, "before_cursor_execute", note)
-        admission.open_work(session)
-        event.remove(connection, "before_cursor_execute", note)
-        ((statement, parameters),) = asked
-        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars())
+        plan = plan_of(session, lambda: admission.open_work(session))
 
     assert "Index Only Scan using ix_documents_open" in plan
