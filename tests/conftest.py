@@ -101,6 +101,13 @@ def s3_bucket(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
         yield bucket
 
 
+@pytest.fixture
+def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+    """A bucket of the user's."""
+    with services.fresh_bucket(object_storage) as bucket:
+        yield bucket
+
+
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sample]:
     """The project's samples by file name."""

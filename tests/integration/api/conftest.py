@@ -22,6 +22,7 @@ from tests.support.api_server import (
     open_store,
     served_in_thread,
 )
+from tests.support.listing import allowed_in
 from tests.support.services import S3Bucket
 
 MAX_UPLOAD_BYTES = 10 * 2**20  # above the part size of the S3 client
@@ -93,6 +94,13 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
 @pytest.fixture
 def api(serve: Serve) -> Iterator[RunningApi]:
     with serve() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket_api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
+    """An API that lets its tenant fill batches from a bucket of the user's."""
+    with serve(settings={"api_sources": (allowed_in(scans),)}) as running:
         yield running
 
 

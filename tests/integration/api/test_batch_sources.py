@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from api.cursor import encode_place
-from cli.stack.seaweedfs import SeaweedFS
 from db import api_keys
 from db.models import Batch, Document
 from storage.errors import StorageError, StorageUnavailableError
@@ -25,20 +24,12 @@ from tests.support.listing import (
     rules_for,
     take_turn,
 )
-from tests.support.services import S3Bucket, fresh_bucket, s3_client
+from tests.support.services import S3Bucket, s3_client
 
 
 @pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
-    """A bucket of the user's."""
-    with fresh_bucket(object_storage) as bucket:
-        yield bucket
-
-
-@pytest.fixture
-def api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
-    with serve(settings={"api_sources": (allowed_in(scans),)}) as running:
-        yield running
+def api(bucket_api: RunningApi) -> RunningApi:
+    return bucket_api
 
 
 def create(client: httpx.Client, *, headers: Any = None, **fields: Any) -> httpx.Response:

@@ -8,11 +8,9 @@ import httpx
 import pytest
 
 from api.place_settings import WatchedPlace
-from cli.stack.seaweedfs import SeaweedFS
 from tests.support.api_server import RunningApi, Serve, client_of, documents_in
 from tests.support.services import (
     S3Bucket,
-    fresh_bucket,
     put_with_a_key_of_its_own,
     s3_client,
 )
@@ -22,11 +20,10 @@ ADDRESS = "/v1/events/s3"
 
 
 @pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+def scans(scans: S3Bucket) -> S3Bucket:
     """A bucket of the user's, with one object."""
-    with fresh_bucket(object_storage) as bucket:
-        s3_client(bucket).put_object(Bucket=bucket.name, Key="in/a b.pdf", Body=b"%PDF-1.7")
-        yield bucket
+    s3_client(scans).put_object(Bucket=scans.name, Key="in/a b.pdf", Body=b"%PDF-1.7")
+    return scans
 
 
 @pytest.fixture

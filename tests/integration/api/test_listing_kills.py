@@ -18,13 +18,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from cli.stack.seaweedfs import SeaweedFS
 from db.engine import Database, Session
 from storage.s3 import S3ObjectStore
-from tests.support.api_server import RunningApi, Serve, documents_in, wait_until
-from tests.support.listing import ODD_KEYS, allowed_in, fill, put_all, rules_for, take_turn
+from tests.support.api_server import RunningApi, documents_in, wait_until
+from tests.support.listing import ODD_KEYS, fill, put_all, rules_for, take_turn
 from tests.support.processes import ROOT
-from tests.support.services import S3Bucket, fresh_bucket
+from tests.support.services import S3Bucket
 
 OBJECTS = int(os.environ.get("LISTING_OBJECTS", "4500"))
 KEYS = [f"in/{number // 1_000:03}/{number:06} ü+%.pdf" for number in range(OBJECTS)]
@@ -38,16 +37,8 @@ class DeathError(BaseException):
 
 
 @pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
-    """A bucket of the user's."""
-    with fresh_bucket(object_storage) as bucket:
-        yield bucket
-
-
-@pytest.fixture
-def api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
-    with serve(settings={"api_sources": (allowed_in(scans),)}) as running:
-        yield running
+def api(bucket_api: RunningApi) -> RunningApi:
+    return bucket_api
 
 
 class DyingTransactions:

@@ -1,41 +1,34 @@
 """Documents whose bytes lie in a bucket of the user's."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from api.place_settings import AllowedSource
-from cli.stack.seaweedfs import SeaweedFS
 from db import document_sources
 from tests.support.api_server import (
     RunningApi,
-    Serve,
     client_of,
     documents_in,
     keys_in,
     make_key,
 )
-from tests.support.services import S3Bucket, fresh_bucket, s3_client
+from tests.support.services import S3Bucket, s3_client
 
 KEY = "in/Größe + 5%.pdf"
 
 
 @pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+def scans(scans: S3Bucket) -> S3Bucket:
     """A bucket of the user's, with one object."""
-    with fresh_bucket(object_storage) as bucket:
-        s3_client(bucket).put_object(Bucket=bucket.name, Key=KEY, Body=b"%PDF-1.7 x")
-        yield bucket
+    s3_client(scans).put_object(Bucket=scans.name, Key=KEY, Body=b"%PDF-1.7 x")
+    return scans
 
 
 @pytest.fixture
-def api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
-    allowed = AllowedSource(bucket=scans.name, prefix="in/", tenants=frozenset({"archive"}))
-    with serve(settings={"api_sources": (allowed,)}) as running:
-        yield running
+def api(bucket_api: RunningApi) -> RunningApi:
+    return bucket_api
 
 
 def submit(

@@ -11,25 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.stack.seaweedfs import SeaweedFS
 from db import documents
 from db.models import Batch, Document
 from tests.support.api_server import ServedApi, open_store
 from tests.support.listing import ODD_KEYS, allowed_in, listing_in_thread, put_all, rules_for
 from tests.support.processes import wait_until
 from tests.support.rows import claim_split
-from tests.support.services import S3Bucket, fresh_bucket
+from tests.support.services import S3Bucket
 
 runner = CliRunner()
 
 pytestmark = pytest.mark.usefixtures("client_settings", "ingest_work_dir", "_lister")
-
-
-@pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
-    """A bucket of the user's."""
-    with fresh_bucket(object_storage) as bucket:
-        yield bucket
 
 
 @pytest.fixture

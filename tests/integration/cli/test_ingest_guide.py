@@ -6,30 +6,21 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.stack.seaweedfs import SeaweedFS
 from tests.support.api_server import ServedApi, open_store
 from tests.support.commands import ROOT
 from tests.support.guide_blocks import blocks_run_by
 from tests.support.guides import DOCS
 from tests.support.listing import allowed_in, listing_in_thread, put_all, rules_for
-from tests.support.services import S3Bucket, fresh_bucket
+from tests.support.services import S3Bucket
 
 GUIDE = (DOCS / "ingest.md").read_text("utf-8")
 BLOCKS = [block.code for block in blocks_run_by(__file__)]
 MANIFEST = re.findall(r"^```csv\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture
-def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
-    """A bucket of the user's."""
-    with fresh_bucket(object_storage) as bucket:
-        yield bucket
 
 
 @pytest.fixture
