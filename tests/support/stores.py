@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from storage.errors import StorageUnavailableError
 from storage.memory import InMemoryObjectStore
-from storage.object_store import ObjectWriter
+from storage.object_store import ObjectWriter, StoredObject
 
 
 class RefusingObjectStore(InMemoryObjectStore):
@@ -35,3 +35,23 @@ class StoreWithACallback(InMemoryObjectStore):
         with super().writer(key, media_type=media_type) as writer:
             yield writer
         self._then()
+
+
+class FailingListing(InMemoryObjectStore):
+    """A service whose buckets can neither be listed nor asked."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def other_bucket(self, name: str) -> "FailingListing":
+        del name
+        return self
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        del prefix, after
+        raise self._error
+
+    def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
+        del key, version_id
+        raise self._error

@@ -1,51 +1,32 @@
 """Batches that are filled from buckets: by names, a manifest, or a prefix."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
 
-from api.cursor import encode_place
 from db import api_keys
-from db.models import Batch, Document
+from db.models import Document
 from storage.errors import StorageError, StorageUnavailableError
-from storage.memory import InMemoryObjectStore
-from storage.object_store import StoredObject
-from tests.support.api_server import RunningApi, Serve, client_of, documents_in, keys_in
-from tests.support.listing import (
-    ODD_KEYS,
-    admission_of,
-    allowed_in,
-    fill,
-    put_all,
-    rules_for,
-    take_turn,
+from tests.support.api_server import RunningApi, client_of, documents_in
+from tests.support.batch_requests import (
+    batches_in,
+    create_batch,
+    manifest_text,
+    objects_of,
+    prefix_of,
+    put_text,
 )
+from tests.support.listing import ODD_KEYS, admission_of, fill, put_all, rules_for, take_turn
 from tests.support.services import S3Bucket, s3_client
+from tests.support.stores import FailingListing
 
 
 @pytest.fixture
 def api(bucket_api: RunningApi) -> RunningApi:
     return bucket_api
-
-
-def create(client: httpx.Client, *, headers: Any = None, **fields: Any) -> httpx.Response:
-    return client.post("/v1/batches", json={"name": "boxes", **fields}, headers=headers)
-
-
-def prefix_of(bucket: S3Bucket, prefix: str = "in/") -> dict[str, Any]:
-    return {"prefix": {"bucket": bucket.name, "prefix": prefix}}
-
-
-def named(bucket: S3Bucket, *keys: str, **fields: Any) -> dict[str, Any]:
-    return {"objects": [{"bucket": bucket.name, "key": key, **fields} for key in keys]}
-
-
-def put(bucket: S3Bucket, key: str, text: str) -> None:
-    s3_client(bucket).put_object(Bucket=bucket.name, Key=key, Body=text.encode())
 
 
 def read(api: RunningApi, batch: dict[str, Any]) -> dict[str, Any]:
@@ -57,15 +38,10 @@ def keys_of(documents: list[Document]) -> list[str]:
     return sorted(document.source["key"] for document in documents)
 
 
-def batches_in(api: RunningApi) -> list[Batch]:
-    with api.database.transaction() as session:
-        return session.query(Batch).all()
-
-
 def test_every_object_under_a_prefix_becomes_one_document(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ODD_KEYS)
     put_all(scans, ["in/empty.pdf", "out/other.pdf"], body=lambda _: b"")
-    batch = create(api.client, **prefix_of(scans), options={"dpi": 300}).json()
+    batch = create_batch(api.client, **prefix_of(scans), options={"dpi": 300}).json()
     is_listing = batch["state"]
 
     fill(api.database, api.store, rules_for(scans, page_objects=3))
@@ -83,7 +59,7 @@ def test_every_object_under_a_prefix_becomes_one_document(api: RunningApi, scans
 
 def test_an_object_is_pinned_as_it_was_found(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf"])
-    create(api.client, **prefix_of(scans))
+    create_batch(api.client, **prefix_of(scans))
     fill(api.database, api.store, rules_for(scans))
 
     (document,) = documents_in(api.database)
@@ -96,7 +72,7 @@ def test_an_object_is_pinned_as_it_was_found(api: RunningApi, scans: S3Bucket) -
 def test_folders_are_no_documents(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/folder/"], body=lambda _: b"")
     put_all(scans, ["in/folder/a.pdf"])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
 
     fill(api.database, api.store, rules_for(scans))
 
@@ -105,7 +81,7 @@ def test_folders_are_no_documents(api: RunningApi, scans: S3Bucket) -> None:
 
 
 def test_an_empty_prefix_is_finished(api: RunningApi, scans: S3Bucket) -> None:
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
 
     fill(api.database, api.store, rules_for(scans))
 
@@ -115,11 +91,11 @@ def test_an_empty_prefix_is_finished(api: RunningApi, scans: S3Bucket) -> None:
 
 def test_objects_by_name_come_with_what_goes_with_them(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf", "in/b.pdf"])
-    first = named(
+    first = objects_of(
         scans, "in/a.pdf", metadata={"z": 1, "a": [None]}, external_id="1", options={"dpi": 100}
     )
-    batch = create(api.client, **first, options={"text_order": "file", "dpi": 300}).json()
-    added = api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/b.pdf"))
+    batch = create_batch(api.client, **first, options={"text_order": "file", "dpi": 300}).json()
+    added = api.client.post(f"{batch['links']['self']}/objects", json=objects_of(scans, "in/b.pdf"))
 
     fill(api.database, api.store, rules_for(scans))
 
@@ -135,10 +111,10 @@ def test_objects_by_name_come_with_what_goes_with_them(api: RunningApi, scans: S
 
 def test_an_object_that_a_batch_has_is_not_entered_twice(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf", "in/b.pdf"])
-    batch = create(api.client, **named(scans, "in/a.pdf", "in/a.pdf")).json()
+    batch = create_batch(api.client, **objects_of(scans, "in/a.pdf", "in/a.pdf")).json()
     more = f"{batch['links']['self']}/objects"
     for _ in range(2):
-        api.client.post(more, json=named(scans, "in/a.pdf", "in/b.pdf"))
+        api.client.post(more, json=objects_of(scans, "in/a.pdf", "in/b.pdf"))
 
     fill(api.database, api.store, rules_for(scans))
 
@@ -149,11 +125,11 @@ def test_an_object_that_a_batch_has_is_not_entered_twice(api: RunningApi, scans:
 
 def test_an_object_of_other_bytes_is_another_document(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf"])
-    batch = create(api.client, **named(scans, "in/a.pdf")).json()
+    batch = create_batch(api.client, **objects_of(scans, "in/a.pdf")).json()
     fill(api.database, api.store, rules_for(scans))
-    put(scans, "in/a.pdf", "written over")
+    put_text(scans, "in/a.pdf", "written over")
 
-    api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    api.client.post(f"{batch['links']['self']}/objects", json=objects_of(scans, "in/a.pdf"))
     fill(api.database, api.store, rules_for(scans))
 
     assert len(documents_in(api.database)) == 2
@@ -162,7 +138,7 @@ def test_an_object_of_other_bytes_is_another_document(api: RunningApi, scans: S3
 def test_an_object_that_is_not_there_becomes_a_document_that_will_say_so(
     api: RunningApi, scans: S3Bucket
 ) -> None:
-    create(api.client, **named(scans, "in/none.pdf"))
+    create_batch(api.client, **objects_of(scans, "in/none.pdf"))
 
     fill(api.database, api.store, rules_for(scans))
 
@@ -170,16 +146,11 @@ def test_an_object_that_is_not_there_becomes_a_document_that_will_say_so(
     assert (document.source["key"], document.source["etag"]) == ("in/none.pdf", "")
 
 
-def manifest_text(bucket: S3Bucket, keys: list[str]) -> str:
-    rows = [{"path": f"s3://{bucket.name}/{key}", "id": number} for number, key in enumerate(keys)]
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def test_a_manifest_in_a_bucket_fills_a_batch(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ODD_KEYS)
-    put(scans, "in/list.ndjson", manifest_text(scans, [*ODD_KEYS, ODD_KEYS[0]]))
+    put_text(scans, "in/list.ndjson", manifest_text(scans, [*ODD_KEYS, ODD_KEYS[0]]))
     manifest = {"bucket": scans.name, "key": "in/list.ndjson"}
-    batch = create(api.client, manifest=manifest).json()
+    batch = create_batch(api.client, manifest=manifest).json()
 
     fill(api.database, api.store, rules_for(scans, page_objects=4))
 
@@ -196,8 +167,8 @@ def test_of_a_manifest_with_a_mistake_in_its_last_line_nothing_is_entered(
     api: RunningApi, scans: S3Bucket
 ) -> None:
     put_all(scans, ["in/a.pdf"])
-    put(scans, "in/m.csv", f"path\ns3://{scans.name}/in/a.pdf\ns3://elsewhere/in/b.pdf\n")
-    batch = create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"}).json()
+    put_text(scans, "in/m.csv", f"path\ns3://{scans.name}/in/a.pdf\ns3://elsewhere/in/b.pdf\n")
+    batch = create_batch(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"}).json()
 
     fill(api.database, api.store, rules_for(scans, page_objects=1))
 
@@ -210,8 +181,8 @@ def test_of_a_manifest_with_a_mistake_in_its_last_line_nothing_is_entered(
 def test_a_manifest_is_read_in_turns(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf", "in/b.pdf", "in/c.pdf"])
     keys = ["in/a.pdf", "in/b.pdf", "in/c.pdf"]
-    put(scans, "in/m.csv", "path\n" + "".join(f"s3://{scans.name}/{key}\n" for key in keys))
-    create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"})
+    put_text(scans, "in/m.csv", "path\n" + "".join(f"s3://{scans.name}/{key}\n" for key in keys))
+    create_batch(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"})
     rules = rules_for(scans, page_objects=1, turn_s=0)
 
     turns = 0
@@ -228,11 +199,11 @@ def test_a_manifest_that_is_replaced_or_missing_ends_the_batch(
 ) -> None:
     put_all(scans, ["in/a.pdf", "in/b.pdf"])
     text = f"path\ns3://{scans.name}/in/a.pdf\ns3://{scans.name}/in/b.pdf\n"
-    put(scans, "in/m.csv", text)
-    batch = create(api.client, manifest={"bucket": scans.name, "key": late}).json()
+    put_text(scans, "in/m.csv", text)
+    batch = create_batch(api.client, manifest={"bucket": scans.name, "key": late}).json()
     rules = rules_for(scans, page_objects=1, turn_s=0)
     take_turn(api.database, api.store, rules)
-    put(scans, "in/m.csv", text + "\n")
+    put_text(scans, "in/m.csv", text + "\n")
 
     fill(api.database, api.store, rules)
 
@@ -243,11 +214,13 @@ def test_a_manifest_that_is_replaced_or_missing_ends_the_batch(
 def test_a_bucket_that_is_not_there_ends_the_batch_and_a_retry_goes_on(
     api: RunningApi, scans: S3Bucket
 ) -> None:
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     s3_client(scans).delete_bucket(Bucket=scans.name)
     fill(api.database, api.store, rules_for(scans))
     failed = read(api, batch)
-    closed = api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    closed = api.client.post(
+        f"{batch['links']['self']}/objects", json=objects_of(scans, "in/a.pdf")
+    )
     s3_client(scans).create_bucket(Bucket=scans.name)
     put_all(scans, ["in/a.pdf"])
 
@@ -261,26 +234,10 @@ def test_a_bucket_that_is_not_there_ends_the_batch_and_a_retry_goes_on(
     assert keys_of(documents_in(api.database)) == ["in/a.pdf"]
 
 
-class RefusingListing(InMemoryObjectStore):
-    """A service that lists no bucket."""
-
-    def __init__(self, error: StorageError) -> None:
-        super().__init__()
-        self.error = error
-
-    def other_bucket(self, name: str) -> "RefusingListing":
-        del name
-        return self
-
-    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
-        del prefix, after
-        raise self.error
-
-
 def test_a_bucket_that_may_not_be_listed_ends_the_batch(api: RunningApi, scans: S3Bucket) -> None:
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
 
-    fill(api.database, RefusingListing(StorageError("AccessDenied")), rules_for(scans))
+    fill(api.database, FailingListing(StorageError("AccessDenied")), rules_for(scans))
 
     view = read(api, batch)
     assert (view["state"], view["error"]["code"]) == ("failed", "listing_refused")
@@ -288,9 +245,9 @@ def test_a_bucket_that_may_not_be_listed_ends_the_batch(api: RunningApi, scans: 
 
 def test_a_store_that_is_away_is_waited_for(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf"])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     for _ in range(5):  # more than a listing may fail
-        take_turn(api.database, RefusingListing(StorageUnavailableError("away")), rules_for(scans))
+        take_turn(api.database, FailingListing(StorageUnavailableError("away")), rules_for(scans))
     waiting = read(api, batch)["state"]
 
     fill(api.database, api.store, rules_for(scans))
@@ -301,9 +258,8 @@ def test_a_store_that_is_away_is_waited_for(api: RunningApi, scans: S3Bucket) ->
 def test_a_listing_over_which_everybody_stumbles_is_given_up(
     api: RunningApi, scans: S3Bucket
 ) -> None:
-    batch = create(api.client, **prefix_of(scans)).json()
-    broken = RefusingListing(StorageError("x"))
-    broken.error = ZeroDivisionError()  # type: ignore[assignment] # a mistake of ours
+    batch = create_batch(api.client, **prefix_of(scans)).json()
+    broken = FailingListing(ZeroDivisionError())  # a mistake of ours
 
     fill(api.database, broken, rules_for(scans, max_failures=3))
 
@@ -312,7 +268,7 @@ def test_a_listing_over_which_everybody_stumbles_is_given_up(
 
 def test_a_cancel_ends_a_listing(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, [f"in/{number}.pdf" for number in range(4)])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     take_turn(api.database, api.store, rules_for(scans, page_objects=2, turn_s=0))
 
     cancelled = api.client.post(f"{batch['links']['self']}/cancel").json()
@@ -327,7 +283,7 @@ def test_other_tenants_neither_see_nor_fill_a_batch(
     api: RunningApi, stranger: httpx.Client, scans: S3Bucket
 ) -> None:
     put_all(scans, ["in/a.pdf"])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     fill(api.database, api.store, rules_for(scans))
     address = batch["links"]["self"]
 
@@ -338,7 +294,7 @@ def test_other_tenants_neither_see_nor_fill_a_batch(
         stranger.post(f"{address}/retry"),
         stranger.post(f"{address}/cancel"),
     ]
-    adding = stranger.post(f"{address}/objects", json=named(scans, "in/a.pdf"))
+    adding = stranger.post(f"{address}/objects", json=objects_of(scans, "in/a.pdf"))
 
     assert {answer.status_code for answer in answers} == {404}
     assert adding.status_code == 404
@@ -350,7 +306,7 @@ def test_other_tenants_neither_see_nor_fill_a_batch(
 def test_a_place_of_another_tenant_is_neither_listed_nor_counted(
     api: RunningApi, stranger: httpx.Client, scans: S3Bucket, more: dict[str, Any]
 ) -> None:
-    answer = create(stranger, **prefix_of(scans), **more)
+    answer = create_batch(stranger, **prefix_of(scans), **more)
 
     assert (answer.status_code, answer.json()["code"]) == (403, "source_not_allowed")
     assert batches_in(api) == []
@@ -365,12 +321,12 @@ def test_what_the_operator_does_not_allow_is_refused(
         prefix_of(scans, ""),
         prefix_of(scans, "in"),
         prefix_of(s3_bucket),
-        named(s3_bucket, "in/a.pdf"),
-        named(scans, "in/a.pdf", "out/b.pdf"),
+        objects_of(s3_bucket, "in/a.pdf"),
+        objects_of(scans, "in/a.pdf", "out/b.pdf"),
         {"manifest": {"bucket": scans.name, "key": "out/m.csv"}},
     ]
 
-    answers = [create(api.client, **source, **more) for source in wanted]
+    answers = [create_batch(api.client, **source, **more) for source in wanted]
 
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
         (403, "source_not_allowed")
@@ -393,7 +349,7 @@ def test_what_the_operator_does_not_allow_is_refused(
     ],
 )
 def test_a_source_that_is_none_is_refused(api: RunningApi, fields: dict[str, Any]) -> None:
-    answer = create(api.client, **fields)
+    answer = create_batch(api.client, **fields)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert batches_in(api) == []
@@ -401,8 +357,8 @@ def test_a_source_that_is_none_is_refused(api: RunningApi, fields: dict[str, Any
 
 def test_options_and_formats_that_are_none_are_refused(api: RunningApi, scans: S3Bucket) -> None:
     answers = [
-        create(api.client, **named(scans, "in/a.pdf", options={"dpi": 1})),
-        create(api.client, manifest={"bucket": scans.name, "key": "in/manifest"}),
+        create_batch(api.client, **objects_of(scans, "in/a.pdf", options={"dpi": 1})),
+        create_batch(api.client, manifest={"bucket": scans.name, "key": "in/manifest"}),
     ]
 
     assert [answer.status_code for answer in answers] == [422, 422]
@@ -412,83 +368,15 @@ def test_options_and_formats_that_are_none_are_refused(api: RunningApi, scans: S
     ]
 
 
-def test_a_dry_run_counts_and_changes_nothing(api: RunningApi, scans: S3Bucket) -> None:
-    put_all(scans, ["in/a.png", "in/b.jpg"], body=lambda _: b"x" * 10)
-    put_all(scans, ["in/c.pdf"], body=lambda _: b"x" * 120_000)
-    before = keys_in(api.store)
-
-    answer = create(api.client, **prefix_of(scans), dry_run=True)
-
-    assert (answer.status_code, answer.json()) == (
-        200,
-        {
-            "files": 3,
-            "size_bytes": 120_020,
-            "pages": 2,
-            "estimated_pages": 2,
-            "missing": 0,
-            "skipped": 0,
-            "seconds": None,
-            "next_cursor": None,
-        },
-    )
-    assert batches_in(api) == documents_in(api.database) == []
-    assert keys_in(api.store) == before
-    assert not take_turn(api.database, api.store, rules_for(scans))
-
-
-def test_a_dry_run_of_a_manifest_or_of_names_looks_at_the_objects(
-    api: RunningApi, scans: S3Bucket
-) -> None:
-    put_all(scans, ["in/a.png"])
-    put(scans, "in/m.ndjson", manifest_text(scans, ["in/a.png", "in/none.png"]))
-
-    by_manifest = create(
-        api.client, manifest={"bucket": scans.name, "key": "in/m.ndjson"}, dry_run=True
-    ).json()
-    by_name = create(api.client, **named(scans, "in/a.png", "in/none.png"), dry_run=True).json()
-
-    assert by_manifest == by_name
-    assert (by_name["files"], by_name["missing"], by_name["pages"]) == (1, 1, 1)
-
-
-def test_a_dry_run_names_what_is_wrong(api: RunningApi, scans: S3Bucket) -> None:
-    put(scans, "in/m.csv", "path\nnothing\n")
-
-    answers = [
-        create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"}, dry_run=True),
-        create(api.client, manifest={"bucket": scans.name, "key": "in/n.csv"}, dry_run=True),
-        create(api.client, **prefix_of(scans), dry_run=True, cursor="in"),
-    ]
-
-    assert [answer.status_code for answer in answers] == [422] * 3
-    assert [answer.json()["code"] for answer in answers] == [
-        "invalid_manifest",
-        "source_not_found",
-        "invalid_request",
-    ]
-    assert answers[2].json()["errors"][0]["field"] == "cursor"
-
-
-def test_a_dry_run_goes_on_where_another_ended(api: RunningApi, scans: S3Bucket) -> None:
-    put_all(scans, ["in/a b.png", "in/c.png", "in/d.png"])
-
-    plan = create(
-        api.client, **prefix_of(scans), dry_run=True, cursor=encode_place("in/a%20b.png")
-    ).json()
-
-    assert plan["files"] == 2
-
-
 def test_a_request_that_is_sent_again_makes_one_batch(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf"])
     once = {"Idempotency-Key": "order-17"}
-    first = create(api.client, **prefix_of(scans), headers=once)
+    first = create_batch(api.client, **prefix_of(scans), headers=once)
     fill(api.database, api.store, rules_for(scans))
 
-    again = create(api.client, **prefix_of(scans), headers=once)
-    other = create(api.client, **prefix_of(scans, "in/1/"), headers=once)
-    empty = create(api.client, headers=once)
+    again = create_batch(api.client, **prefix_of(scans), headers=once)
+    other = create_batch(api.client, **prefix_of(scans, "in/1/"), headers=once)
+    empty = create_batch(api.client, headers=once)
     fill(api.database, api.store, rules_for(scans))
 
     assert again.json()["id"] == first.json()["id"]
@@ -502,7 +390,7 @@ def test_a_listing_waits_for_the_quota_of_its_key(api: RunningApi, scans: S3Buck
     with api.database.transaction() as session:
         key = api_keys.create(session, tenant="archive", name="quota", max_pages_per_day=3)
     with client_of(api.url, key) as client:
-        batch = create(client, **prefix_of(scans)).json()
+        batch = create_batch(client, **prefix_of(scans)).json()
         fill(api.database, api.store, rules_for(scans))
         capacity = client.get("/v1/capacity").json()["key"]
 
@@ -513,7 +401,7 @@ def test_a_listing_waits_for_the_quota_of_its_key(api: RunningApi, scans: S3Buck
 
 def test_a_listing_waits_while_the_system_is_full(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, [f"in/{number}.pdf" for number in range(5)])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     admission = admission_of(api.database, max_pages=2)
     rules = rules_for(scans, page_objects=2)
     take_turn(api.database, api.store, rules, admission=admission)
@@ -524,7 +412,7 @@ def test_a_listing_waits_while_the_system_is_full(api: RunningApi, scans: S3Buck
 
 def test_the_report_names_the_objects(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a b.pdf"])
-    batch = create(api.client, **prefix_of(scans)).json()
+    batch = create_batch(api.client, **prefix_of(scans)).json()
     fill(api.database, api.store, rules_for(scans))
     api.client.post(
         "/v1/documents",
@@ -542,12 +430,12 @@ def test_the_report_names_the_objects(api: RunningApi, scans: S3Bucket) -> None:
 
 def test_a_deleted_document_does_not_come_again(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ["in/a.pdf"])
-    batch = create(api.client, **named(scans, "in/a.pdf")).json()
+    batch = create_batch(api.client, **objects_of(scans, "in/a.pdf")).json()
     fill(api.database, api.store, rules_for(scans))
     (document,) = documents_in(api.database)
     api.client.delete(f"/v1/documents/{document.id}")
 
-    api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf"))
+    api.client.post(f"{batch['links']['self']}/objects", json=objects_of(scans, "in/a.pdf"))
     fill(api.database, api.store, rules_for(scans))
 
     assert read(api, batch)["documents"]["total"] == 0
@@ -557,6 +445,6 @@ def test_a_deleted_document_does_not_come_again(api: RunningApi, scans: S3Bucket
 def test_objects_for_an_unknown_batch_are_refused(api: RunningApi, scans: S3Bucket) -> None:
     unknown = UUID(int=0)
 
-    answer = api.client.post(f"/v1/batches/{unknown}/objects", json=named(scans, "in/a.pdf"))
+    answer = api.client.post(f"/v1/batches/{unknown}/objects", json=objects_of(scans, "in/a.pdf"))
 
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

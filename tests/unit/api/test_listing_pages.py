@@ -1,6 +1,5 @@
 """Pages of what a batch is filled from, and going on behind any of their objects."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,31 +11,11 @@ from api.object_manifest import EntryRules
 from api.place_settings import AllowedSource
 from storage.errors import BucketNotFoundError, StorageError
 from storage.memory import InMemoryObjectStore
-from storage.object_store import StoredObject
+from tests.support.stores import FailingListing
 
 KEYS = ["in/", "in/a b+c%.pdf", "in/empty.pdf", "in/folder/", "in/folder/文\n書.pdf", "in/z/"]
 RULES = EntryRules(allowed=(AllowedSource(bucket="scans", prefix="in/"),), tenant="t", options={})
 PREFIX = {"kind": "prefix", "bucket": "scans", "prefix": "in/"}
-
-
-class FailingListing(InMemoryObjectStore):
-    """A service whose buckets refuse to be listed or asked."""
-
-    def __init__(self, error: StorageError) -> None:
-        super().__init__()
-        self.error = error
-
-    def other_bucket(self, name: str) -> "FailingListing":
-        del name
-        return self
-
-    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
-        del prefix, after
-        raise self.error
-
-    def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
-        del key, version_id
-        raise self.error
 
 
 @pytest.fixture
