@@ -7,8 +7,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tests.support.commands import ROOT
 from tests.support.guides import table_rows
+from tests.support.results import SCHEMA
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.geometry import Box, Quad
 from workers.ocr.modes import RouteReason
@@ -16,7 +16,6 @@ from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import Block, PageResult, TextLine, Word, page_json
 
-SCHEMA = json.loads((ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8"))
 ROWS = [row for row in table_rows("result.md") if row[0].startswith("`")]
 REASONS = {row[0].strip("`") for row in ROWS if len(row) == 3 and row[1].startswith("`")}
 MEANINGS = {row[0].strip("`"): row[2] for row in ROWS if not row[1].startswith("`")}

@@ -1,15 +1,11 @@
 """A file that is sent again needs no reading, and is a document of its own all the same."""
 
-import json
-from pathlib import Path
-
-import jsonschema
 import pytest
 
 from cli.samples import Sample
 from tests.support.fleet import Fleet, wait_for
+from tests.support.results import require_valid
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/pagefleet-1.schema.json").read_text())
 TIMEOUT_S = 240
 CACHED = {"PAGEFLEET_DOCUMENT_CACHE": "true"}
 # What tells a served result from that which it was served from.
@@ -33,7 +29,7 @@ def test_a_file_that_is_sent_again_is_served_by_a_fleet_without_recognizers(
 
     assert (view["state"], view["cached"]) == ("succeeded", True)
     result, earlier = idle_fleet.result(second), idle_fleet.result(first)
-    jsonschema.validate(result, SCHEMA)
+    require_valid(result)
     assert {name: each for name, each in result.items() if name not in OWN} == {
         name: each for name, each in earlier.items() if name not in OWN
     }

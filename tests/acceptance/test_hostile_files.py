@@ -11,13 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from cli.samples import Sample
-from tests.support.commands import ROOT, MeasuredRun, measure_pagefleet
+from tests.support.commands import MeasuredRun, measure_pagefleet
 from tests.support.corpus import corpus_files, require_corpus
 from tests.support.models import require_bundle
+from tests.support.results import require_valid
 from workers.failures import ERROR_CODES
 from workers.ocr.engine import OcrEngine
 from workers.ocr.engine_options import EngineOptions
@@ -28,7 +28,6 @@ from workers.ocr.page_text import page_text
 from workers.ocr.result import PageResult, page_json
 from workers.page_renderer import PageRenderer, RenderLimits
 
-SCHEMA = json.loads((ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8"))
 LIMITS = RenderLimits()
 THREADS = 2
 # With two threads, engine or render child, whichever has more. Measured: 1,055 MiB, most of it on
@@ -125,7 +124,7 @@ def test_results_are_of_the_schema_and_failed_pages_name_their_error(
 
     assert len(results) > len(command_run.records) / 2
     for result in results:
-        jsonschema.validate(result, SCHEMA)
+        require_valid(result)
     assert codes <= set(ERROR_CODES)
 
 

@@ -1,17 +1,14 @@
 """The whole stack on the project's samples: HTTP in, JSON out."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from cli.samples import Sample
 from tests.support.fleet import Fleet
 from tests.support.metrics import character_error_rate
+from tests.support.results import require_valid
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/pagefleet-1.schema.json").read_text())
 TIMEOUT_S = 240
 READABLE = ["letters.pdf", "scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff"]
 REFUSED_BY_A_WORKER = ["damaged.pdf", "encrypted.pdf"]
@@ -38,7 +35,7 @@ def test_the_samples_come_out_as_their_text(fleet: Fleet, samples: dict[str, Sam
         dict.fromkeys(READABLE, True)
     )
     for result in results.values():
-        jsonschema.validate(result, SCHEMA)
+        require_valid(result)
 
 
 def text_error(result: dict[str, Any], sample: Sample) -> float:

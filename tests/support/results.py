@@ -1,15 +1,26 @@
-"""Builders of stored results, for the formats that are made of them."""
+"""Stored results: what they have to be like, and builders for the formats made of them."""
 
 import json
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
+from tests.support.commands import ROOT
 from tests.support.pages import make_page
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import page_json
 
+SCHEMA: dict[str, Any] = json.loads(
+    (ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8")
+)
 FAILED = page_json(PageFailure(1, "damaged", "The page is <damaged> & cannot be decoded."))
+
+
+def require_valid(result: dict[str, Any]) -> None:
+    """Let the test fail whose result is none of the published schema."""
+    Draft202012Validator(SCHEMA).validate(result)
 
 
 def result_of(*pages: dict[str, Any], filename: str = "scan.pdf") -> dict[str, Any]:

@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from cli.samples import SAMPLE_PASSWORD, write_samples
-from tests.support.commands import ROOT, run_pagefleet
+from tests.support.commands import run_pagefleet
 from tests.support.models import require_bundle
+from tests.support.results import require_valid
 from tests.support.text_pdfs import columns_by_rows, prose_page, save
 
 
@@ -25,25 +25,18 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def schema() -> Any:
-    return json.loads((ROOT / "docs/schema/pagefleet-1.schema.json").read_text("utf-8"))
-
-
-def test_a_file_becomes_a_result_of_the_published_schema(
-    samples: Path, schema: Any, tmp_path: Path
-) -> None:
+def test_a_file_becomes_a_result_of_the_published_schema(samples: Path, tmp_path: Path) -> None:
     done = run_pagefleet("ocr", samples / "label.png", "-o", tmp_path)
 
     result = json.loads((tmp_path / "label.json").read_text("utf-8"))
     assert done.returncode == 0, done.stderr
-    jsonschema.validate(result, schema)
+    require_valid(result)
     assert result["source"]["filename"] == "label.png"
     assert "Letters of the lighthouse keeper" in result["full_text"]
 
 
 def test_stated_text_keeps_the_order_of_its_file_where_that_is_asked_for(
-    schema: Any, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     document, page = prose_page([])
     stated = columns_by_rows(page)
@@ -53,7 +46,7 @@ def test_stated_text_keeps_the_order_of_its_file_where_that_is_asked_for(
 
     result = json.loads((tmp_path / "document.json").read_text("utf-8"))
     assert done.returncode == 0, done.stderr
-    jsonschema.validate(result, schema)
+    require_valid(result)
     assert result["options"]["text_order"] == "file"
     assert result["full_text"].splitlines() == stated
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from numpy.typing import NDArray
 
 from tests.support.fake_sessions import FailingSession
-from tests.support.models import CHECKOUT
 from tests.support.printed_pages import PROSE, print_page
+from tests.support.results import require_valid
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.document_result import DocumentSource, document_json
 from workers.ocr.engine import EngineOptions, OcrEngine
@@ -219,7 +218,6 @@ def test_words_have_boxes_around_their_ink(engine: OcrEngine) -> None:
 
 
 def test_the_result_of_real_pages_is_valid(engine: OcrEngine) -> None:
-    schema = json.loads((CHECKOUT / "docs/schema/pagefleet-1.schema.json").read_text())
     failure = PageFailure(3, "damaged", "The page cannot be decoded.")
 
     result = document_json(
@@ -230,7 +228,7 @@ def test_the_result_of_real_pages_is_valid(engine: OcrEngine) -> None:
         options=OcrOptions().model_dump(mode="json"),
     )
 
-    Draft202012Validator(schema).validate(json.loads(json.dumps(result)))
+    require_valid(json.loads(json.dumps(result)))
     assert result["state"] == "partly_succeeded"
 
 

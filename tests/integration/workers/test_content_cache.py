@@ -1,13 +1,10 @@
 """Documents that are served from earlier ones: which, how, and which never."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import jsonschema
 import pytest
 import structlog
 from sqlalchemy import text
@@ -22,6 +19,7 @@ from storage.source_object import SourceAddress
 from tests.support.engines import DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.plans import plan_of
+from tests.support.results import require_valid
 from tests.support.rows import NOT_DUE_S, TENANT, claim_split, make_document
 from workers.clear_storage import clear_storage
 from workers.content_cache import Content, ContentCache
@@ -30,7 +28,6 @@ from workers.ocr.page_image import PageFailure
 from workers.ocr.result import PageResult
 
 FIVE_PAGES = tiff_of(5)
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 MODELS = RememberingEngine.model_version
 
 
@@ -86,7 +83,7 @@ def test_the_result_is_the_documents_own_and_says_whence_it_is(cached: Pipeline)
 
     result, earlier = cached.result(second), cached.result(first)
 
-    jsonschema.validate(result, SCHEMA)
+    require_valid(result)
     read_at = cached.document(first).finished_at
     assert read_at is not None
     own = {"document_id": str(second), "cached": True, "read_at": read_at.isoformat()}

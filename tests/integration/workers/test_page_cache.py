@@ -1,14 +1,11 @@
 """Pages that are served from earlier ones of their picture: which, how, and which never."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import jsonschema
 import pytest
 import structlog
 from sqlalchemy import text
@@ -19,13 +16,13 @@ from storage import keys
 from tests.support.engines import DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, gray_tiff
 from tests.support.plans import plan_of
+from tests.support.results import require_valid
 from tests.support.rows import TENANT
 from workers.clear_storage import clear_storage
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import PageResult
 from workers.page_cache import PageCache
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 LEDGER = gray_tiff([250, 200, 150])
 """Read by the engine here as "page 1", "page 2" and "page 3"."""
 
@@ -86,7 +83,7 @@ def test_the_result_says_what_was_served(cached: Pipeline) -> None:
 
     result = cached.result(second)
 
-    jsonschema.validate(result, SCHEMA)
+    require_valid(result)
     served, earlier = result["pages"][0], cached.result(first)["pages"][2]
     own = {"page_number": 1, "seconds": served["seconds"], "cached": True}
     assert served == {**earlier, **own}

@@ -1,18 +1,14 @@
 """Pages that are chosen, and documents that have too many: on a real database and a real reader."""
 
-import json
-from pathlib import Path
-
-import jsonschema
 import pytest
 
 from db import chunks
 from db.states import DocumentState, PageState
 from tests.support.engines import RememberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
+from tests.support.results import require_valid
 
 FIVE_PAGES = tiff_of(5)
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 
 
 def test_the_pages_that_are_asked_for_are_read_and_no_others(pipeline: Pipeline) -> None:
@@ -22,7 +18,7 @@ def test_the_pages_that_are_asked_for_are_read_and_no_others(pipeline: Pipeline)
     state = pipeline.finish(document_id)
 
     result, row = pipeline.result(document_id), pipeline.document(document_id)
-    jsonschema.validate(result, SCHEMA)
+    require_valid(result)
     assert state == DocumentState.SUCCEEDED
     assert pipeline.engine.page_indexes == [0, 1, 3]
     assert result["options"]["pages"] == "1-2,4"
@@ -53,7 +49,7 @@ def test_pages_behind_the_last_one_are_told_and_the_others_read(pipeline: Pipeli
     assert pipeline.finish(document_id) == DocumentState.SUCCEEDED
 
     result = pipeline.result(document_id)
-    jsonschema.validate(result, SCHEMA)
+    require_valid(result)
     assert result["warnings"] == ["languages_without_effect", "pages_beyond_end"]
     assert result["full_text"] == "\f\f\f\fpage 5"
 

@@ -1,14 +1,11 @@
 """A page over which every worker dies costs its document that page and no other."""
 
-import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import jsonschema
 import pymupdf
 import pytest
 
@@ -16,12 +13,12 @@ from db.models import Chunk
 from db.states import ChunkState, DocumentState
 from tests.support.engines import NumberingEngine, PoisonedEngine, ProcessDeathError
 from tests.support.pipeline import Pipeline, tiff_of
+from tests.support.results import require_valid
 from workers.app import HostExhaustedError
 from workers.ocr.errors import InferenceError, OcrError, OutOfMemoryError, RenderChildError
 from workers.ocr.page_image import PageImage
 
 FIVE_PAGES = tiff_of(5)
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/pagefleet-1.schema.json").read_text())
 POISON = 2
 
 Harm = Callable[[PageImage], None]
@@ -205,7 +202,7 @@ def test_the_last_try_is_at_half_the_resolution_and_the_result_says_so(
 
     work_off(pipeline, document_id)
 
-    jsonschema.validate(pipeline.result(document_id), SCHEMA)
+    require_valid(pipeline.result(document_id))
     pages = pages_of(pipeline, document_id)
     assert pipeline.document(document_id).state == DocumentState.SUCCEEDED
     reduced = pages.pop(1)

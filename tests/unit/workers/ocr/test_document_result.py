@@ -4,8 +4,8 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from tests.support.models import CHECKOUT
 from tests.support.pages import make_page
+from tests.support.results import SCHEMA, require_valid
 from workers.ocr.document_result import (
     DocumentSource,
     DocumentTotals,
@@ -17,7 +17,6 @@ from workers.ocr.options import DocumentWarning, OcrOptions
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import page_json, skipped_page_json
 
-SCHEMA = json.loads((CHECKOUT / "docs/schema/pagefleet-1.schema.json").read_text(encoding="utf-8"))
 SOURCE = DocumentSource("scan.pdf", "0" * 64, "application/pdf", 1234)
 OK = page_json(make_page(["one", "two"], ["three"]))
 CUT = page_json(make_page(["four"], page_index=1, crops_found=9))
@@ -36,7 +35,7 @@ def document(*pages: dict[str, Any]) -> dict[str, Any]:
 
 
 def validate(result: dict[str, Any]) -> None:
-    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(result)))
+    require_valid(json.loads(json.dumps(result)))
 
 
 @pytest.mark.parametrize(
