@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,10 +38,20 @@ class RememberingEngine(NumberingEngine):
             yield page
 
 
+Degrade = Callable[[PageResult], PageResult | PageFailure]
+
+DEGRADATIONS: dict[str, Degrade] = {
+    "failed": lambda page: PageFailure(page.page_index, "page_timeout", "It took too long."),
+    "reduced": lambda page: replace(page, warnings=("reduced_resolution",)),
+    "truncated": lambda page: replace(page, crops_found=2_001),
+}
+"""What makes a result worse than another reading of its page might be."""
+
+
 class DegradingEngine(RememberingEngine):
     """Does something to the third page that it reads of a document, once."""
 
-    def __init__(self, degrade: Callable[[PageResult], PageResult | PageFailure]) -> None:
+    def __init__(self, degrade: Degrade) -> None:
         super().__init__()
         self._degrade = degrade
         self._is_done = False

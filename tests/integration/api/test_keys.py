@@ -13,16 +13,9 @@ from db.engine import Database, Session
 from db.errors import DatabaseError
 from db.models import ApiKey
 from tests.support.api_server import RunningApi, client_of, make_key
+from tests.support.clock import Clock
 
 DAY_S = 86_400.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def revoke_all(database: Database) -> None:

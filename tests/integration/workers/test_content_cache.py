@@ -1,7 +1,5 @@
 """Documents that are served from earlier ones: which, how, and which never."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +14,7 @@ from db.outbox import Work
 from db.states import DocumentState, PageState
 from storage import keys, source_object
 from storage.source_object import SourceAddress
-from tests.support.engines import DegradingEngine, RememberingEngine
+from tests.support.engines import DEGRADATIONS, DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.plans import plan_of
 from tests.support.results import require_valid
@@ -24,8 +22,6 @@ from tests.support.rows import NOT_DUE_S, TENANT, claim_split, make_document
 from workers.clear_storage import clear_storage
 from workers.content_cache import Content, ContentCache
 from workers.ocr.options import OcrOptions
-from workers.ocr.page_image import PageFailure
-from workers.ocr.result import PageResult
 
 FIVE_PAGES = tiff_of(5)
 MODELS = RememberingEngine.model_version
@@ -188,19 +184,9 @@ def test_nothing_is_served_before_a_slot_has_said_what_it_reads_with(pipeline: P
     assert pages_read_for(pipeline, pipeline.accept(FIVE_PAGES)) == 5
 
 
-@pytest.mark.parametrize(
-    "degrade",
-    [
-        lambda page: PageFailure(page.page_index, "page_timeout", "It took too long."),
-        lambda page: replace(page, warnings=("reduced_resolution",)),
-        lambda page: replace(page, crops_found=2_001),
-    ],
-    ids=["failed", "reduced", "truncated"],
-)
-def test_a_degraded_result_is_never_served(
-    cached: Pipeline, degrade: Callable[[PageResult], PageResult | PageFailure]
-) -> None:
-    cached.engine = DegradingEngine(degrade)
+@pytest.mark.parametrize("how", DEGRADATIONS)
+def test_a_degraded_result_is_never_served(cached: Pipeline, how: str) -> None:
+    cached.engine = DegradingEngine(DEGRADATIONS[how])
     cached.finish(cached.accept(FIVE_PAGES))
 
     second = cached.accept(FIVE_PAGES)

@@ -1,7 +1,5 @@
 """Pages that are served from earlier ones of their picture: which, how, and which never."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -13,14 +11,12 @@ from sqlalchemy import text
 from db import content_cache, deleting, page_cache
 from db.states import DocumentState, PageState
 from storage import keys
-from tests.support.engines import DegradingEngine, RememberingEngine
+from tests.support.engines import DEGRADATIONS, DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, gray_tiff
 from tests.support.plans import plan_of
 from tests.support.results import require_valid
 from tests.support.rows import TENANT
 from workers.clear_storage import clear_storage
-from workers.ocr.page_image import PageFailure
-from workers.ocr.result import PageResult
 from workers.page_cache import PageCache
 
 LEDGER = gray_tiff([250, 200, 150])
@@ -123,19 +119,9 @@ def test_other_models_read_again(cached: Pipeline) -> None:
     assert pages_read_for(cached) == []
 
 
-@pytest.mark.parametrize(
-    "degrade",
-    [
-        lambda page: PageFailure(page.page_index, "page_timeout", "It took too long."),
-        lambda page: replace(page, warnings=("reduced_resolution",)),
-        lambda page: replace(page, crops_found=2_001),
-    ],
-    ids=["failed", "reduced", "truncated"],
-)
-def test_a_degraded_page_is_never_served(
-    cached: Pipeline, degrade: Callable[[PageResult], PageResult | PageFailure]
-) -> None:
-    cached.engine = DegradingEngine(degrade)
+@pytest.mark.parametrize("how", DEGRADATIONS)
+def test_a_degraded_page_is_never_served(cached: Pipeline, how: str) -> None:
+    cached.engine = DegradingEngine(DEGRADATIONS[how])
     cached.finish(cached.accept(LEDGER))
 
     assert pages_read_for(cached) == [2]

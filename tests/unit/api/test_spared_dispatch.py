@@ -7,15 +7,8 @@ import pytest
 from api.spared_dispatch import SparedDispatch
 from db.ids import new_id
 from db.states import Priority
+from tests.support.clock import Clock
 from workers.dispatch import DispatchError
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Broker:
