@@ -300,6 +300,17 @@ class Document(Leased, Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
+class SourcePassword(Model):
+    """The password of a file until its document leaves the split; see ``db.document_sources``."""
+
+    __tablename__ = "source_passwords"
+
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
+    )
+    password: Mapped[str] = mapped_column(repr=False)
+
+
 class Chunk(Leased, Model):
     """Consecutive pages of one document, done by one task call; the page range is half-open."""
 
@@ -496,20 +507,6 @@ class Export(Leased, Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
-_SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
-
-
-class SourcePassword(Model):
-    """The password of a file until its document leaves the split; see ``db.document_sources``."""
-
-    __tablename__ = "source_passwords"
-
-    document_id: Mapped[UUID] = mapped_column(
-        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
-    )
-    password: Mapped[str] = mapped_column(repr=False)
-
-
 class ReadingModel(Model):
     """Models that slots read with, and when the last of them started."""
 
@@ -517,6 +514,9 @@ class ReadingModel(Model):
 
     model_version: Mapped[str] = mapped_column(primary_key=True)
     started_at: Mapped[datetime]
+
+
+_SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
 
 
 class ApiKey(Model):
