@@ -1,3 +1,4 @@
+import functools
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from botocore.loaders import JSONFileLoader
 
 from cli.samples import Sample, write_samples
 from cli.stack.leash import Leash
@@ -18,6 +20,15 @@ from tests.support.fleet import Fleet, lent_fleet
 from tests.support.models import require_bundle
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _descriptions_read_once() -> Iterator[None]:
+    """Let boto3 parse its megabytes of JSON about S3 once, and not for each client again."""
+    read = functools.cache(JSONFileLoader().load_file)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(JSONFileLoader, "load_file", lambda _, path: read(path))
+        yield
 
 
 @pytest.fixture(scope="session")
