@@ -23,6 +23,7 @@ from db.models import Document
 from db.states import Priority
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore
+from tests.support.plain_http import NO_TLS
 from tests.support.services import S3Bucket
 
 _START_LIMIT_S = 90.0
@@ -118,7 +119,7 @@ def keys_in(store: ObjectStore) -> list[str]:
 
 def client_of(url: str, key: str | None) -> httpx.Client:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
+    return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)
 
 
 @contextmanager
@@ -190,7 +191,7 @@ def _is_live(url: str, process: subprocess.Popen[str]) -> bool:
     if process.poll() is not None:
         raise RuntimeError(f"the API ended:\n{process.communicate()[0]}")
     try:
-        return httpx.get(f"{url}/livez", trust_env=False).is_success
+        return httpx.get(f"{url}/livez", trust_env=False, verify=NO_TLS).is_success
     except httpx.TransportError:
         return False
 

@@ -19,6 +19,7 @@ import pytest
 from botocore.config import Config
 
 from tests.support.api_server import free_port
+from tests.support.plain_http import NO_TLS
 from tests.support.services import S3Bucket
 from workers.settings import home_dir
 
@@ -52,7 +53,7 @@ class AwsServer:
     def reset(self) -> None:
         """Forget all buckets, objects, queues and messages."""
         path = {"moto": "/moto-api/reset", "ministack": "/_ministack/reset"}[self.name]
-        httpx.post(self.url + path, trust_env=False, timeout=60).raise_for_status()
+        httpx.post(self.url + path, trust_env=False, timeout=60, verify=NO_TLS).raise_for_status()
 
     def client(self, service: str) -> Any:
         return boto3.session.Session().client(
@@ -172,7 +173,8 @@ def _wait(url: str, process: "subprocess.Popen[bytes]") -> None:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}")
         try:
-            if httpx.get(url, trust_env=False).status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+            answer = httpx.get(url, trust_env=False, verify=NO_TLS)
+            if answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
                 return
         except httpx.TransportError:
             pass

@@ -19,6 +19,7 @@ import httpx
 from db import api_keys
 from db.engine import Database
 from tests.support.models import require_bundle
+from tests.support.plain_http import NO_TLS
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
 
@@ -126,7 +127,10 @@ class Fleet:
     @property
     def client(self) -> httpx.Client:
         return httpx.Client(
-            base_url=self.api_url, headers={"Authorization": f"Bearer {self.key}"}, timeout=30
+            base_url=self.api_url,
+            headers={"Authorization": f"Bearer {self.key}"},
+            timeout=30,
+            verify=NO_TLS,
         )
 
     @property

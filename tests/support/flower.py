@@ -7,6 +7,8 @@ import httpx
 from flower.urls import handlers
 from flower.views.tasks import TasksDataTable
 
+from tests.support.plain_http import NO_TLS
+
 _TIMEOUT_S: Final = 60.0
 # A table that the browser asks for, with a long question.
 _READS_BY_POST: Final = {TasksDataTable}
@@ -27,7 +29,7 @@ class Flower:
         return self.get(path, **parameters).raise_for_status().json()
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with httpx.Client(trust_env=False, timeout=_TIMEOUT_S) as client:
+        with httpx.Client(trust_env=False, timeout=_TIMEOUT_S, verify=NO_TLS) as client:
             return client.request(method, self.url + path, **options)
 
 
