@@ -48,11 +48,19 @@ def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -
         app.backend.result_consumer.subscribed_to.clear()
 
 
+@pytest.fixture(scope="module")
+def lasting_renderer() -> Iterator[PageRenderer]:
+    """One whose child lives on from test to test, as a worker's does from document to document."""
+    with PageRenderer(RenderLimits()) as made:
+        yield made
+
+
 @pytest.fixture
 def pipeline(
     database_url: str,
     broker: Celery,  # noqa: ARG001 - it has to be there
     store: RefusingObjectStore,
+    lasting_renderer: PageRenderer,
     tmp_path: Path,
 ) -> Iterator[Pipeline]:
     database = Database(database_url)
@@ -65,7 +73,7 @@ def pipeline(
         dispatch_grace_s=NOT_DUE_S,
         queue_limit=256,
     )
-    with PageRenderer(RenderLimits()) as renderer:
-        yield Pipeline(database, store, source_file, renderer, rules)
+    yield Pipeline(database, store, source_file, lasting_renderer, rules)
+    lasting_renderer.close()
     source_file.close()
     database.dispose()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.support.pdf_files import grey_pages
-from tests.support.renderers import child_of, grey_of, written
+from tests.support.renderers import child_of, grey_of, small_renderer, written
 from tests.support.text_pdfs import PROSE, columns_by_rows, prose_page, save, write_lines
 from workers.ocr.errors import (
     EncryptedDocumentError,
@@ -24,6 +25,13 @@ from workers.ocr.rendered_page import RenderedPage, page_to_json
 from workers.page_renderer import DocumentInfo, PageRenderer, RenderLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture(scope="module")
+def renderer() -> Iterator[PageRenderer]:
+    """One whose child lives on from test to test."""
+    with small_renderer() as made:
+        yield made
 
 
 def test_a_document_is_described_and_its_pages_are_rendered(
