@@ -1,6 +1,7 @@
 """Run the API for tests: in a thread of the test, or as the process that users run."""
 
 import asyncio
+import functools
 import itertools
 import os
 import socket
@@ -18,6 +19,9 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from api.app import create_app, describe_only
+from api.services import OpenDoors
+from api.settings import ApiSettings
 from cli.client import ApiClient
 from db import api_keys
 from db.engine import Database
@@ -124,6 +128,22 @@ def keys_in(store: ObjectStore) -> list[str]:
 def client_of(url: str, key: str | None) -> httpx.Client:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)
+
+
+def make_app(settings: ApiSettings, *, doors: OpenDoors) -> FastAPI:
+    """Make an application that takes its routes from one that may have answered before.
+
+    What FastAPI makes of each route at the first request takes longer than most tests, and is the
+    same for all applications.
+    """
+    app = create_app(settings, doors=doors)
+    app.router.routes[:] = _lasting_app().router.routes
+    return app
+
+
+@functools.cache
+def _lasting_app() -> FastAPI:
+    return describe_only()
 
 
 class _PromptServer(uvicorn.Server):

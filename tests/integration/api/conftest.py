@@ -6,7 +6,6 @@ import httpx
 import pytest
 import structlog
 
-from api.app import create_app
 from api.services import Doors
 from api.settings import ApiSettings
 from db.engine import Database
@@ -18,6 +17,7 @@ from tests.support.api_server import (
     RunningApi,
     Serve,
     client_of,
+    make_app,
     make_key,
     open_store,
     served_in_thread,
@@ -81,7 +81,7 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
             **(settings or {}),
         }
         with (
-            served_in_thread(create_app(ApiSettings(**told), doors=open_doors)) as url,
+            served_in_thread(make_app(ApiSettings(**told), doors=open_doors)) as url,
             client_of(url, make_key(database, "archive")) as client,
         ):
             yield RunningApi(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from api.app import create_app
 from api.services import Doors
 from api.settings import ApiSettings
 from cli.client import ApiClient
@@ -16,6 +15,7 @@ from tests.support.api_server import (
     RecordedDrawings,
     RecordedExports,
     ServedApi,
+    make_app,
     make_key,
     open_store,
     served_in_thread,
@@ -58,7 +58,7 @@ def served_api(
     key = make_key(database, TENANT)
     with (
         capture_logs(),  # the API's, which shares the command's standard output here
-        served_in_thread(create_app(settings, doors=open_doors)) as url,
+        served_in_thread(make_app(settings, doors=open_doors)) as url,
         ApiClient(url, key) as client,
     ):
         yield ServedApi(url=url, key=key, client=client, database=database)
