@@ -17,7 +17,7 @@ from db.migrate import migrate
 from tests.support import services
 from tests.support.embedded_stack import lent_home
 from tests.support.fleet import Fleet, lent_fleet
-from tests.support.models import require_bundle
+from tests.support.models import require_bundle, share_prepared_graphs
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
 
@@ -150,4 +150,5 @@ def stack_home(services_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     require_bundle()
     monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(models_dir()))
     with lent_home(services_folder) as home:
+        share_prepared_graphs(home)
         yield home

@@ -12,7 +12,7 @@ from tests.support.embedded_stack import EmbeddedStack, embedded_stack, lent_hom
 from tests.support.guide_blocks import Block, blocks_of, guides
 from tests.support.guide_givens import FILE_PASSWORD, SCANS, Givens, write_files
 from tests.support.guide_shell import GuideShell
-from tests.support.models import require_bundle
+from tests.support.models import require_bundle, share_prepared_graphs
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -66,6 +66,7 @@ def test_the_commands_of_a_guide_do_what_they_say(
 def test_the_quickstart_leads_to_a_result(services_folder: Path) -> None:
     require_bundle()
     with lent_home(services_folder) as home:
+        share_prepared_graphs(home)
         folder = services_folder / f"{home.name}-work"
         shell = GuideShell(
             folder, variables={"PAGEFLEET_HOME": str(home), "COLUMNS": "200"}, replaced={}

@@ -12,7 +12,7 @@ from cli.stack import postgres_place
 from cli.stack.commands import stop_stack
 from cli.stack.state import StackState, read_stack, stack_folder
 from tests.support.commands import run_pagefleet
-from tests.support.models import require_bundle
+from tests.support.models import require_bundle, share_prepared_graphs
 from workers.settings import models_dir
 
 _START_LIMIT_S = 400
@@ -46,6 +46,7 @@ def embedded_stack(folder: Path, **settings: str) -> Iterator[EmbeddedStack]:
     """Run a stack in the background; ``settings`` are added to its environment."""
     require_bundle()
     with lent_home(folder) as home:
+        share_prepared_graphs(home)
         started = run_pagefleet(
             *("up", "--detach"),
             timeout_s=_START_LIMIT_S,

@@ -18,7 +18,7 @@ import httpx
 
 from db import api_keys
 from db.engine import Database
-from tests.support.models import require_bundle
+from tests.support.models import require_bundle, share_prepared_graphs
 from tests.support.plain_http import NO_TLS
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
@@ -228,6 +228,7 @@ def lent_fleet(
 ) -> Iterator[Fleet]:
     """Lend processes of every kind on the given servers, none of them started yet."""
     require_bundle()
+    share_prepared_graphs(home)
     database = Database(database_url)
     fleet = Fleet(
         environment=_environment(
