@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from cli.stack.seaweedfs import SeaweedFS
 from db.engine import Database
 from tests.support.api_server import documents_in
@@ -15,6 +17,8 @@ from tests.support.services import (
     put_with_a_key_of_its_own,
     s3_client,
 )
+
+runner = CliRunner()
 
 
 @pytest.fixture
@@ -84,38 +88,48 @@ def test_an_object_that_the_store_refuses_is_named_and_passed_over(
     assert "the store refused 1 objects" in ended.stderr
 
 
+@pytest.fixture
+def _unused_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Settings that name servers which nobody gets to ask."""
+    monkeypatch.setenv("PAGEFLEET_HOME", str(tmp_path))
+    monkeypatch.setenv("PAGEFLEET_DATABASE_URL", "postgresql://unused")
+    monkeypatch.setenv("PAGEFLEET_REDIS_URL", "redis://unused")
+    monkeypatch.setenv("PAGEFLEET_S3_BUCKET", "pagefleet")
+
+
+@pytest.mark.usefixtures("_unused_servers")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("s3-events",), "PAGEFLEET_S3_EVENTS_QUEUE_URL is not set"),
-        (("reconcile", "--json"), "--json goes with --prefix"),
-        (("reconcile", "--prefix", "scans/in"), "no address of a bucket"),
-        (("reconcile", "--prefix", "s3://"), "no address of a bucket"),
-        (("reconcile", "--prefix", "s3://other/in"), "no watched place lies in"),
+        (["s3-events"], "PAGEFLEET_S3_EVENTS_QUEUE_URL is not set"),
+        (["reconcile", "--json"], "--json goes with --prefix"),
+        (["reconcile", "--prefix", "scans/in"], "no address of a bucket"),
+        (["reconcile", "--prefix", "s3://"], "no address of a bucket"),
+        (["reconcile", "--prefix", "s3://other/in"], "no watched place lies in"),
     ],
 )
-def test_what_cannot_be_done_is_said_at_once(
-    settings: dict[str, str], arguments: tuple[str, ...], said: str
-) -> None:
-    ended = run_pagefleet(*arguments, **settings, **watching("scans"))
+def test_what_cannot_be_done_is_said_at_once(arguments: list[str], said: str) -> None:
+    ended = runner.invoke(app, arguments, env=watching("scans"))
 
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert said in ended.stderr
 
 
-def test_without_a_watched_place_nothing_starts(settings: dict[str, str]) -> None:
-    ended = run_pagefleet("s3-events", **settings)
+@pytest.mark.usefixtures("_unused_servers")
+def test_without_a_watched_place_nothing_starts() -> None:
+    ended = runner.invoke(app, ["s3-events"])
 
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert "PAGEFLEET_S3_EVENTS_WATCHED names no place" in ended.stderr
 
 
-def test_a_place_in_which_results_lie_keeps_the_program_from_starting(
-    settings: dict[str, str], s3_bucket: S3Bucket
-) -> None:
-    place = {"bucket": s3_bucket.name, "tenant": "archive"}
+@pytest.mark.usefixtures("_unused_servers")
+def test_a_place_in_which_results_lie_keeps_the_program_from_starting() -> None:
+    place = {"bucket": "pagefleet", "tenant": "archive"}
 
-    ended = run_pagefleet("s3-events", **settings, PAGEFLEET_S3_EVENTS_WATCHED=json.dumps([place]))
+    ended = runner.invoke(
+        app, ["s3-events"], env={"PAGEFLEET_S3_EVENTS_WATCHED": json.dumps([place])}
+    )
 
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert "overlaps" in ended.stderr
