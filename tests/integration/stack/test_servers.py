@@ -56,6 +56,13 @@ def folder(services_folder: Path, request: pytest.FixtureRequest) -> Iterator[Pa
     Postgres(folder).remove_data()
 
 
+@pytest.fixture(params=["valkey", "postgres", "object_storage"])
+def lasting_server(request: pytest.FixtureRequest) -> ChildServer:
+    """Each of the servers that all tests share."""
+    server: ChildServer = request.getfixturevalue(request.param)
+    return server
+
+
 def store_of(object_storage: SeaweedFS) -> S3ObjectStore:
     return S3ObjectStore(
         bucket="kept",
@@ -118,17 +125,15 @@ def test_data_survive_a_kill_and_the_server_comes_back_at_its_address(
         assert read(server) == b"value"
 
 
-@pytest.mark.parametrize("made", SERVERS)
-def test_a_second_server_on_the_same_folder_is_refused(
-    made: type[ChildServer], folder: Path
-) -> None:
-    with running(made(folder)) as server:
-        with pytest.raises(FolderLockedError) as refused:
-            made(folder).start()
+def test_a_second_server_on_the_same_folder_is_refused(lasting_server: ChildServer) -> None:
+    second = type(lasting_server)(lasting_server._folder)
 
-        assert server.exit_code() is None
-        assert refused.value.owner_pid is not None
-        assert f"process {refused.value.owner_pid}" in str(refused.value)
+    with pytest.raises(FolderLockedError) as refused:
+        second.start()
+
+    assert lasting_server.exit_code() is None
+    assert refused.value.owner_pid is not None
+    assert f"process {refused.value.owner_pid}" in str(refused.value)
 
 
 @pytest.mark.parametrize("made", SERVERS)
@@ -191,16 +196,12 @@ def test_two_servers_of_a_kind_run_side_by_side(made: type[ChildServer], folder:
     Postgres(second).remove_data()
 
 
-@pytest.mark.parametrize("made", SERVERS)
-def test_only_the_owner_can_read_what_holds_the_password(
-    made: type[ChildServer], folder: Path
-) -> None:
-    with running(made(folder)) as server:
-        holding = [
-            file
-            for file in folder.iterdir()
-            if file.is_file() and server.password in file.read_text("utf-8", "replace")
-        ]
+def test_only_the_owner_can_read_what_holds_the_password(lasting_server: ChildServer) -> None:
+    holding = [
+        file
+        for file in lasting_server._folder.iterdir()
+        if file.is_file() and lasting_server.password in file.read_text("utf-8", "replace")
+    ]
 
     assert holding
     assert {stat.S_IMODE(file.stat().st_mode) for file in holding} == {0o600}
