@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.samples import SAMPLE_PASSWORD, write_samples
+from cli.samples import SAMPLE_PASSWORD, Sample
 from tests.support.commands import run_pagefleet
 from tests.support.models import require_bundle
 from tests.support.results import require_valid
@@ -19,16 +19,15 @@ def models() -> None:
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    write_samples(folder)
-    return folder
+def samples(samples: dict[str, Sample]) -> Path:
+    """Where they lie."""
+    return samples["label.png"].path.parent
 
 
 @pytest.fixture(scope="module")
-def label_text(samples: Path) -> str:
+def label_text(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """What is written for one file, without any options."""
-    out_dir = samples / "label-out"
+    out_dir = tmp_path_factory.mktemp("label")
     done = run_pagefleet("ocr", samples / "label.png", "-o", out_dir)
     assert done.returncode == 0, done.stderr
     return (out_dir / "label.json").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 import pymupdf
 import pytest
 
-from cli.samples import SAMPLE_PASSWORD, write_samples
+from cli.samples import SAMPLE_PASSWORD, Sample
 from tests.support.commands import run_pagefleet
 from tests.support.export_checks import (
     alto_words,
@@ -24,18 +24,17 @@ FILES = ["letters.pdf", "register.tiff", "label.png"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(samples: dict[str, Sample], tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_bundle()
-    folder = tmp_path_factory.mktemp("samples")
-    write_samples(folder)
+    out_dir = tmp_path_factory.mktemp("formats")
     for format_, names in {
         **dict.fromkeys(("json", "pdf"), FILES),
         **dict.fromkeys(("hocr", "alto", "csv", "markdown"), FILES[:1]),
     }.items():
-        files = [folder / each for each in names]
-        done = run_pagefleet("ocr", *files, "-o", folder / "out", "--format", format_)
+        files = [samples[each].path for each in names]
+        done = run_pagefleet("ocr", *files, "-o", out_dir, "--format", format_)
         assert done.returncode == 0, done.stderr
-    return folder / "out"
+    return out_dir
 
 
 def pages_of(made: Path, name: str) -> list[dict[str, Any]]:
@@ -63,9 +62,9 @@ def test_the_words_of_a_searchable_pdf_come_back_at_their_places(made: Path, nam
 
 
 def test_an_encrypted_pdf_becomes_a_searchable_one_with_its_password(
-    made: Path, tmp_path: Path
+    samples: dict[str, Sample], tmp_path: Path
 ) -> None:
-    source = made.parent / "encrypted.pdf"
+    source = samples["encrypted.pdf"].path
 
     done = run_pagefleet(
         *("ocr", source, "-o", tmp_path, "--format", "pdf"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.samples import write_samples
+from cli.samples import Sample
 from tests.support.commands import ROOT, run_pagefleet
 from tests.support.models import require_bundle
 from tests.support.processes import wait_until
@@ -22,20 +22,18 @@ FILES = 12
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def label(samples: dict[str, Sample]) -> Path:
     require_bundle()
-    folder = tmp_path_factory.mktemp("samples")
-    write_samples(folder)
-    return folder
+    return samples["label.png"].path
 
 
 @pytest.fixture
-def archive(samples: Path, tmp_path: Path) -> Path:
+def archive(label: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "archive"
     for number in range(FILES):
         below = folder / f"box-{number % 2}"
         below.mkdir(parents=True, exist_ok=True)
-        shutil.copy(samples / "label.png", below / f"{number}.png")
+        shutil.copy(label, below / f"{number}.png")
     return folder
 
 
@@ -107,10 +105,10 @@ def test_ctrl_c_says_what_is_done_and_how_to_go_on(archive: Path, tmp_path: Path
 
 
 def test_a_second_run_reads_only_what_failed_and_exits_with_1(
-    samples: Path, archive: Path, tmp_path: Path
+    samples: dict[str, Sample], archive: Path, tmp_path: Path
 ) -> None:
     for name in ("damaged.pdf", "encrypted.pdf"):
-        shutil.copy(samples / name, archive / name)
+        shutil.copy(samples[name].path, archive / name)
 
     first = read_on(archive, tmp_path / "out")
     second = read_on(archive, tmp_path / "out")
@@ -137,10 +135,10 @@ def test_nothing_is_loaded_when_all_is_done(archive: Path, tmp_path: Path) -> No
     assert f"{FILES} files: {FILES} skipped" in done.stderr
 
 
-def test_without_the_option_all_is_read_again(samples: Path, tmp_path: Path) -> None:
+def test_without_the_option_all_is_read_again(label: Path, tmp_path: Path) -> None:
     records: list[dict[str, Any]] = []
     for _ in range(2):
-        done = run_pagefleet("ocr", samples / "label.png", "-o", tmp_path, "--json")
+        done = run_pagefleet("ocr", label, "-o", tmp_path, "--json")
         records += map(json.loads, done.stdout.splitlines())
 
     assert [record["state"] for record in records] == ["succeeded", "succeeded"]

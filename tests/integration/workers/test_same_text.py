@@ -5,21 +5,16 @@ from typing import Any
 
 import pytest
 
-from cli.samples import write_samples
+from cli.samples import Sample
 from tests.support.models import require_bundle
 from tests.support.pipeline import Pipeline
 from workers.ocr.engine import EngineOptions, OcrEngine
 
 
 @pytest.fixture(scope="module")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    names = {"scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff"}
-    samples = write_samples(tmp_path_factory.mktemp("samples"))
-    return {
-        sample.path.name: sample.path.read_bytes()
-        for sample in samples
-        if sample.path.name in names
-    }
+def documents(samples: dict[str, Sample]) -> dict[str, bytes]:
+    names = ("scanned-letters.pdf", "chinese-inventory.pdf", "register.tiff")
+    return {name: samples[name].path.read_bytes() for name in names}
 
 
 def pages_of(pipeline: Pipeline, documents: dict[str, bytes]) -> list[dict[str, Any]]:

@@ -5,24 +5,19 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from cli.samples import DENSE_COLUMNS, DENSE_ROWS, Sample, samples, write_samples
+from cli import samples as samples_command
+from cli.samples import DENSE_COLUMNS, DENSE_ROWS, Sample, write_samples
 from workers.ocr.errors import DocumentError
 from workers.ocr.sources import SourceLimits, open_source
 
 MAX_CROPS_A_PAGE = 2000
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sample]:
-    folder = tmp_path_factory.mktemp("samples") / "made"
-    return {sample.path.name: sample for sample in write_samples(folder)}
-
-
-def test_every_sample_that_is_sound_has_the_pages_it_says(written: dict[str, Sample]) -> None:
-    expected = {name: made.page_count for name, made in written.items() if not made.error_code}
+def test_every_sample_that_is_sound_has_the_pages_it_says(samples: dict[str, Sample]) -> None:
+    expected = {name: made.page_count for name, made in samples.items() if not made.error_code}
     counted = {}
     for name in expected:
-        with open_source(written[name].path, limits=SourceLimits()) as source:
+        with open_source(samples[name].path, limits=SourceLimits()) as source:
             counted[name] = source.page_count
 
     assert counted == expected
@@ -37,47 +32,47 @@ def test_every_sample_that_is_sound_has_the_pages_it_says(written: dict[str, Sam
 
 
 @pytest.mark.parametrize("name", ["damaged.pdf", "encrypted.pdf", "empty.pdf", "note.pdf"])
-def test_every_other_sample_is_refused_as_it_says(written: dict[str, Sample], name: str) -> None:
+def test_every_other_sample_is_refused_as_it_says(samples: dict[str, Sample], name: str) -> None:
     with pytest.raises(DocumentError) as caught:
-        open_source(written[name].path, limits=SourceLimits())
+        open_source(samples[name].path, limits=SourceLimits())
 
-    assert caught.value.code == written[name].error_code
+    assert caught.value.code == samples[name].error_code
 
 
-def test_the_password_opens_the_encrypted_sample(written: dict[str, Sample]) -> None:
-    sample = written["encrypted.pdf"]
+def test_the_password_opens_the_encrypted_sample(samples: dict[str, Sample]) -> None:
+    sample = samples["encrypted.pdf"]
 
     with open_source(sample.path, limits=SourceLimits(), password=sample.password) as source:
         assert source.page_count == 3
 
 
-def test_the_born_digital_sample_has_its_text(written: dict[str, Sample]) -> None:
-    document = pymupdf.open(written["letters.pdf"].path)
+def test_the_born_digital_sample_has_its_text(samples: dict[str, Sample]) -> None:
+    document = pymupdf.open(samples["letters.pdf"].path)
 
     lines = tuple(tuple(page.get_text().splitlines()) for page in document.pages())
 
-    assert lines == written["letters.pdf"].page_lines
+    assert lines == samples["letters.pdf"].page_lines
 
 
 @pytest.mark.parametrize("name", ["scanned-letters.pdf", "chinese-inventory.pdf"])
-def test_a_scanned_sample_has_no_text_layer(written: dict[str, Sample], name: str) -> None:
-    document = pymupdf.open(written[name].path)
+def test_a_scanned_sample_has_no_text_layer(samples: dict[str, Sample], name: str) -> None:
+    document = pymupdf.open(samples[name].path)
 
-    assert [page.get_text() for page in document.pages()] == [""] * written[name].page_count
+    assert [page.get_text() for page in document.pages()] == [""] * samples[name].page_count
 
 
 def test_the_dense_sample_has_more_words_than_a_page_may_have_crops(
-    written: dict[str, Sample],
+    samples: dict[str, Sample],
 ) -> None:
-    (words,) = written["dense-index.png"].page_lines
+    (words,) = samples["dense-index.png"].page_lines
 
     assert len(words) == DENSE_COLUMNS * DENSE_ROWS > MAX_CROPS_A_PAGE
     assert len(set(words)) == len(words)
 
 
-def test_samples_are_the_same_bytes_each_time(written: dict[str, Sample], tmp_path: Path) -> None:
+def test_samples_are_the_same_bytes_each_time(samples: dict[str, Sample], tmp_path: Path) -> None:
     again = {made.path.name: made.path.read_bytes() for made in write_samples(tmp_path)}
-    before = {name: made.path.read_bytes() for name, made in written.items()}
+    before = {name: made.path.read_bytes() for name, made in samples.items()}
 
     del again["encrypted.pdf"], before["encrypted.pdf"]  # Its cipher takes random bytes.
     assert again == before
@@ -85,7 +80,7 @@ def test_samples_are_the_same_bytes_each_time(written: dict[str, Sample], tmp_pa
 
 def test_the_command_names_what_it_wrote(tmp_path: Path) -> None:
     application = Typer()
-    application.command()(samples)
+    application.command()(samples_command.samples)
 
     outcome = CliRunner().invoke(application, [str(tmp_path / "new")])
 
