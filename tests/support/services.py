@@ -1,5 +1,6 @@
 """Real servers for tests: one of each in a session, and something of its own for each test."""
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,13 +110,25 @@ def fresh_bucket(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
 
 
 def s3_client(bucket: S3Bucket) -> "S3Client":
-    """Return a client that tries once; for looking behind the store's back."""
+    """Return a client that tries once; for looking behind the store's back.
+
+    It is the same one for all buckets of a server, and can be used on after it was closed.
+    """
+    return _client_of(
+        bucket.endpoint_url, bucket.region, bucket.access_key_id, bucket.secret_access_key
+    )
+
+
+@functools.cache
+def _client_of(
+    endpoint_url: str, region: str, access_key_id: str, secret_access_key: str
+) -> "S3Client":
     return boto3.session.Session().client(
         "s3",
-        endpoint_url=bucket.endpoint_url,
-        region_name=bucket.region,
-        aws_access_key_id=bucket.access_key_id,
-        aws_secret_access_key=bucket.secret_access_key,
+        endpoint_url=endpoint_url,
+        region_name=region,
+        aws_access_key_id=access_key_id,
+        aws_secret_access_key=secret_access_key,
         config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
     )
 
