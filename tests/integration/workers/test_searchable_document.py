@@ -1,9 +1,6 @@
 """Searchable PDFs: the document as it was, and every word of the result at its place."""
 
 import io
-import os
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,57 +11,20 @@ import pytest
 from PIL import Image
 
 from tests.support.pdf_files import assemble_pdf
-from tests.support.results import FAILED, page_with_lines, placed_line, result_of, split_result
-from tests.support.searchable import lost_words
+from tests.support.results import FAILED, result_of, split_result
+from tests.support.searchable import DPI, SIZE_PT, blank_pdf, info_of, lost_words, words_page
 from tests.support.slow_renderer import SlowOnce
 from workers.ocr.errors import EncryptedDocumentError, UnreadableDocumentError
 from workers.page_renderer import PageRenderer, RenderLimits
 from workers.searchable_document import write_searchable_pdf
 
 LIMITS = RenderLimits(page_timeout_s=20, open_timeout_s=20)
-SIZE_PT = (360, 252)
-DPI = 200
-SCALE = DPI / 72
 
 
 @pytest.fixture(scope="module")
 def renderer() -> Iterator[PageRenderer]:
     with PageRenderer(LIMITS) as made:
         yield made
-
-
-def words_page(width_pt: float, height_pt: float, **facts: Any) -> dict[str, Any]:
-    """Make a page object with words in many directions and scripts."""
-    lines = [
-        placed_line(
-            "Hello wörld 漢字𠀀", [[30, 40], [230, 40], [230, 60], [30, 60]],
-            [("Hello", [30, 40, 80, 60]), ("wörld", [90, 40, 140, 60]), ("漢", [150, 40, 170, 60]),
-             ("字", [170, 40, 190, 60]), ("𠀀", [190, 40, 210, 60])],
-        ),
-        placed_line(
-            "טוב בוקר", [[10, 200], [90, 200], [90, 220], [10, 220]],
-            [("טוב", [50, 200, 90, 220]), ("בוקר", [10, 200, 45, 220])],
-        ),
-        placed_line(
-            "縦書", [[100, 250], [100, 290], [80, 290], [80, 250]],
-            [("縦", [80, 250, 100, 270]), ("書", [80, 270, 100, 290])],
-        ),
-        placed_line(
-            "upwards", [[300, 300], [300, 180], [325, 180], [325, 300]],
-            [("upwards", [300, 180, 325, 300])],
-        ),
-        placed_line(
-            "upside down", [[500, 130], [400, 130], [400, 110], [500, 110]],
-            [("upside", [450, 110, 500, 130]), ("down", [400, 110, 440, 130])],
-        ),
-        placed_line(
-            "in a slant", [[400, 200], [573.2, 300], [563.2, 317.3], [390, 217.3]],
-            [("in", [390, 200, 430.6, 231.8]), ("a", [440, 225, 470, 250]),
-             ("slant", [490, 251.9, 573.2, 317.3])],
-        ),
-    ]  # fmt: skip
-    width, height = round(width_pt * SCALE), round(height_pt * SCALE)
-    return {**page_with_lines(*lines, width=width, height=height), "dpi": DPI, **facts}
 
 
 def make(
@@ -91,16 +51,6 @@ def make(
     return output
 
 
-def blank_pdf(folder: Path, *, page_count: int = 1, **options: Any) -> Path:
-    document = pymupdf.open()
-    for number in range(page_count):
-        page = document.new_page(width=SIZE_PT[0], height=SIZE_PT[1])
-        page.draw_rect((20 + number, 20, 60, 60), fill=(0.5, 0.5, 0.5))
-    path = folder / "source.pdf"
-    document.save(path, **options)
-    return path
-
-
 def edited(path: Path, **entries: str) -> Path:
     with pymupdf.open(path) as document:
         for key, value in entries.items():
@@ -113,12 +63,6 @@ def edited(path: Path, **entries: str) -> Path:
 def pixels_of(path: Path, page_index: int = 0) -> bytes:
     with pymupdf.open(path) as document:
         return bytes(document[page_index].get_pixmap().samples)
-
-
-def info_of(path: Path, key: str) -> str:
-    with pymupdf.open(path) as document:
-        info = int(document.xref_get_key(-1, "Info")[1].split()[0])
-        return str(document.xref_get_key(info, key)[1])
 
 
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
@@ -338,79 +282,6 @@ def test_a_child_that_needs_too_much_memory_is_a_named_error(tmp_path: Path) -> 
         made = make(blank_pdf(tmp_path, page_count=2), [huge], renderer)
 
     assert info_of(made, "PagefleetPagesWithoutText") == "1"
-
-
-def children() -> list[int]:
-    """Return the programs that put text into files for this process, running ones."""
-    found = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-    programs = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in found}
-    return [pid for pid, line in programs.items() if b"workers.searchable_child" in line]
-
-
-class Harmed:
-    """Hands out pages, and harms the child before one of them, or after the last, some times."""
-
-    def __init__(self, pages: list[dict[str, Any]], *, before: int, how: int, times: int) -> None:
-        self._pages, self._before, self._how, self._times = pages, before, how, times
-
-    def __call__(self) -> Iterator[dict[str, Any]]:
-        for index, page in enumerate(self._pages):
-            self._harm(index)
-            yield page
-        self._harm(len(self._pages))
-
-    def _harm(self, index: int) -> None:
-        if index == self._before and self._times:
-            self._times -= 1
-            (child,) = children()
-            os.kill(child, self._how)
-
-
-def make_harmed(source: Path, read_pages: Harmed, pages: list[dict[str, Any]]) -> Path:
-    header, _ = split_result(result_of(*pages))
-    output = source.with_suffix(".searchable.pdf")
-    limits = RenderLimits(page_timeout_s=2, open_timeout_s=20)
-    with output.open("w+b") as file, PageRenderer(limits) as unused:
-        write_searchable_pdf(source, file, header, read_pages, renderer=unused)
-    return output
-
-
-@pytest.mark.parametrize("before", [0, 1, 2])
-def test_a_child_that_ends_once_costs_no_page_its_text(tmp_path: Path, before: int) -> None:
-    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
-    harmed = Harmed(pages, before=before, how=signal.SIGKILL, times=1)
-
-    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
-
-    assert lost_words(made, pages) == []
-    assert info_of(made, "PagefleetPagesWithoutText") == "null"
-
-
-def test_a_child_that_is_slow_once_costs_no_page_its_text(tmp_path: Path) -> None:
-    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
-    harmed = Harmed(pages, before=1, how=signal.SIGSTOP, times=1)
-
-    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
-
-    assert lost_words(made, pages) == []
-
-
-def test_a_page_over_which_the_child_ends_again_stays_without_text(tmp_path: Path) -> None:
-    pages = [words_page(*SIZE_PT), words_page(*SIZE_PT, page_number=2)]
-    harmed = Harmed(pages, before=1, how=signal.SIGKILL, times=2)
-
-    made = make_harmed(blank_pdf(tmp_path, page_count=2), harmed, pages)
-
-    assert lost_words(made, pages[:1]) == []
-    assert info_of(made, "PagefleetPagesWithoutText") == "2"
-
-
-def test_a_file_over_which_the_child_ends_again_is_a_named_error(tmp_path: Path) -> None:
-    pages = [words_page(*SIZE_PT)]
-    harmed = Harmed(pages, before=1, how=signal.SIGKILL, times=2)
-
-    with pytest.raises(UnreadableDocumentError):
-        make_harmed(blank_pdf(tmp_path), harmed, pages)
 
 
 def scan(size: tuple[int, int], mode: str = "RGB") -> Image.Image:
