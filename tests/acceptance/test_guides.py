@@ -31,6 +31,19 @@ def stack(services_folder: Path) -> Iterator[EmbeddedStack]:
         yield stack
 
 
+def test_a_stack_in_the_background_says_what_starts_and_when_it_serves(
+    stack: EmbeddedStack,
+) -> None:
+    lines = stack.notices.splitlines()
+    assert lines[0] == "starting valkey, postgres, seaweedfs"
+    assert [line for line in lines if line.startswith("api: running (")]
+    assert lines[-1].startswith("flower: running (")
+    # Without the key: this is no terminal, and a log must not have it.
+    api_url = stack.state.api_url
+    assert stack.output.startswith(f"Viewer   {api_url}/\nAPI      {api_url}\n")
+    assert stack.state.api_key not in stack.output
+
+
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_commands_of_a_guide_do_what_they_say(
     stack: EmbeddedStack, samples: dict[str, Sample], tmp_path: Path, guide: str

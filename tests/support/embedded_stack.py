@@ -20,10 +20,19 @@ _START_LIMIT_S = 400
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedStack:
-    """A stack that serves, and the home that it lives in."""
+    """A stack that serves.
+
+    Attributes:
+        home: where it lives.
+        state: what it says of itself.
+        output: what the command that started it wrote to standard output.
+        notices: the same, to standard error.
+    """
 
     home: Path
     state: StackState
+    output: str
+    notices: str
 
     def client(self) -> ApiClient:
         return ApiClient(self.state.api_url, self.state.api_key)
@@ -57,4 +66,4 @@ def embedded_stack(folder: Path, **settings: str) -> Iterator[EmbeddedStack]:
         assert started.returncode == 0, started.stderr
         state = read_stack(home)
         assert state is not None
-        yield EmbeddedStack(home, state)
+        yield EmbeddedStack(home, state, started.stdout, started.stderr)
