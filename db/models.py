@@ -340,6 +340,8 @@ class Page(Model):
         Index(
             "ix_pages_content_key",
             "content_key",
+            "document_id",
+            "page_index",
             postgresql_where=text("content_key IS NOT NULL"),
         ),
     )
