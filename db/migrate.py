@@ -1,6 +1,6 @@
 """Bring a database to the newest schema."""
 
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +71,7 @@ def _alone(engine: Engine) -> Iterator[None]:
             if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK}):
                 yield
                 return
-        time.sleep(_PAUSE_S)
+        threading.Event().wait(_PAUSE_S)
 
 
 def _upgrade(engine: Engine, lock_tries: int) -> None:
@@ -87,7 +87,7 @@ def _upgrade(engine: Engine, lock_tries: int) -> None:
                 raise
         else:
             return
-        time.sleep(_PAUSE_S)
+        threading.Event().wait(_PAUSE_S)
 
 
 def _is_in_the_way(error: exc.OperationalError) -> bool:
