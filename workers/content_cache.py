@@ -21,11 +21,10 @@ from storage import keys
 from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
 from workers.ocr.options import OcrOptions
+from workers.ocr.page_content import READING
 
 log = structlog.get_logger(__name__)
 
-# To be raised when the same models and options give another text: no earlier result is served then.
-_READING = 1
 _MEDIA_TYPE = "application/gzip"
 
 
@@ -40,7 +39,7 @@ class Content:
 
 def content_key(content: Content, model_version: str) -> str:
     """Return what is equal for documents of a tenant that give the same pages."""
-    parts = (str(_READING), content.sha256, content.options.reading_digest(), model_version)
+    parts = (str(READING), content.sha256, content.options.reading_digest(), model_version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ from db.page_cache import EarlierPage
 from db.states import PageState
 from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
-from workers.ocr.page_content import page_digest
+from workers.ocr.page_content import READING, page_digest
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_numbers import page_number
 from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
@@ -29,9 +29,6 @@ from workers.ocr.result import PageResult, StageSeconds
 from workers.read_page import ReadPage, read_page
 
 log = structlog.get_logger(__name__)
-
-# To be raised when the same models give the same page another text: no earlier one is served then.
-_READING = 1
 
 
 class Reader(Protocol):
@@ -149,7 +146,7 @@ class PageCache:
 
 def content_key(page: RenderedPage, model_version: str, tenant: str) -> bytes:
     """Return what is equal for pages of a tenant that models of this version read alike."""
-    parts = f"{_READING}\n{model_version}\n{tenant}\n".encode()
+    parts = f"{READING}\n{model_version}\n{tenant}\n".encode()
     return hashlib.sha256(parts + page_digest(page)).digest()
 
 
