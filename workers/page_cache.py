@@ -25,7 +25,7 @@ from workers.ocr.page_content import READING, page_digest
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_numbers import page_number
 from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
-from workers.ocr.result import PageResult, StageSeconds
+from workers.ocr.result import PageResult, StageSeconds, seconds_json
 from workers.read_page import ReadPage, read_page
 
 log = structlog.get_logger(__name__)
@@ -119,17 +119,17 @@ class PageCache:
             with self._transaction() as session:
                 page_cache.forget(session, earlier)
             return None
-        seconds = asdict(StageSeconds(render=page.render_s))
+        seconds = StageSeconds(render=page.render_s)
         return ReadPage(
             page.page_index,
             PageState.OK,
             {
                 **body,
                 "page_number": page_number(page.page_index),
-                "seconds": {stage: round(spent_s, 4) for stage, spent_s in seconds.items()},
+                "seconds": seconds_json(seconds),
                 "cached": True,
             },
-            {**earlier.columns, "durations": seconds, "content_key": key},
+            {**earlier.columns, "durations": asdict(seconds), "content_key": key},
         )
 
     def _stored(self, earlier: EarlierPage) -> dict[str, Any] | None:
