@@ -25,8 +25,6 @@ from workers.ocr.page_content import READING
 
 log = structlog.get_logger(__name__)
 
-_MEDIA_TYPE = "application/gzip"
-
 
 @dataclass(frozen=True, slots=True)
 class Content:
@@ -147,7 +145,7 @@ class ContentCache:
         body = self._store.read_range(source, start=start, stop=stop)
         if len(body) != stop - start:
             raise ObjectNotFoundError(source)
-        self._store.put(target, body, media_type=_MEDIA_TYPE)
+        self._store.put(target, body, media_type=keys.PAGES_MEDIA_TYPE)
         return [
             PagePlace(target, (row.result_start or 0) - start, (row.result_stop or 0) - start)
             for row in rows

@@ -34,8 +34,6 @@ from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
 
-RESULT_MEDIA_TYPE = "application/gzip"
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkOutcome:
@@ -248,7 +246,7 @@ def store_pages(store: ObjectStore, key: str, pages: Iterable[ReadPage]) -> list
     """
     records = []
     start = 0
-    with store.writer(key, media_type=RESULT_MEDIA_TYPE) as writer:
+    with store.writer(key, media_type=keys.PAGES_MEDIA_TYPE) as writer:
         for page in pages:
             member = gzip.compress(orjson.dumps(page.body), mtime=0)
             writer.write(member)
