@@ -130,7 +130,7 @@ def serve(
         }
         for page, place in zip(earlier.pages, places, strict=True)
     ]
-    document, pages_guessed = documents.leave_split(
+    document, pages_more = documents.leave_split(
         session,
         claim,
         page_rows=rows,
@@ -141,7 +141,6 @@ def serve(
             "read_at": earlier.read_at,
         },
     )
-    pages_more = len(places) - places.count(None) - pages_guessed
     admission.correct_usage(session, document, pages_more=pages_more)
     return True
 
