@@ -147,11 +147,7 @@ def serve(
 
 def is_served(session: Session, claim: DocumentClaim) -> bool:
     """Say whether ``serve`` stands, after whatever is being committed of the document."""
-    documents.lock(session, claim.document_id)
-    return (
-        session.scalar(select(Document.cached_from).where(Document.id == claim.document_id))
-        is not None
-    )
+    return documents.locked_value(session, claim, Document.cached_from) is not None
 
 
 def cache_use(session: Session, *, window_s: float) -> CacheUse:

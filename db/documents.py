@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db import admission, planned_chunks
 from db.errors import RowNotFoundError, StaleStateError
@@ -21,6 +21,8 @@ from db.states import (
     PageState,
     require_document_move,
 )
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,14 @@ def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
     """Say whether a claim is this worker's, after whatever is being committed of it."""
     held = select(Document.id).where(*_is_held_by(claim), Document.worker == worker)
     return session.scalar(held.with_for_update()) is not None
+
+
+def locked_value(
+    session: Session, claim: DocumentClaim, column: InstrumentedAttribute[Value]
+) -> Value | None:
+    """Return what a document has in a column, after whatever is being committed of it."""
+    lock(session, claim.document_id)
+    return session.scalar(select(column).where(Document.id == claim.document_id))
 
 
 def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
