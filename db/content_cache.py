@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from db import admission, documents, page_cache, pages
 from db.documents import DocumentClaim
 from db.models import Document, Page, ReadingModel
+from db.pages import PagePlace
 from db.states import DocumentState, PageState
 
 
@@ -27,15 +28,6 @@ class Earlier:
     document_id: UUID
     read_at: datetime
     pages: Sequence[Page]
-
-
-@dataclass(frozen=True, slots=True)
-class PagePlace:
-    """Where the result of a page lies: the bytes ``start`` to ``stop`` of an object."""
-
-    result_key: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from itertools import groupby
 import structlog
 
 from db import content_cache, known_outcome
-from db.content_cache import Earlier, PagePlace
+from db.content_cache import Earlier
 from db.documents import DocumentClaim
 from db.engine import Transaction
 from db.models import Page
+from db.pages import PagePlace
 from db.states import PageState
 from storage import keys
 from storage.errors import ObjectNotFoundError

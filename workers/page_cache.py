@@ -133,10 +133,9 @@ class PageCache:
         )
 
     def _stored(self, earlier: EarlierPage) -> dict[str, Any] | None:
+        place = earlier.place
         try:
-            member = self._store.read_range(
-                earlier.result_key, start=earlier.start, stop=earlier.stop
-            )
+            member = self._store.read_range(place.result_key, start=place.start, stop=place.stop)
             body: dict[str, Any] = orjson.loads(gzip.decompress(member))
         except (ObjectNotFoundError, EOFError, gzip.BadGzipFile, orjson.JSONDecodeError):
             log.warning("an earlier page is gone", earlier=str(earlier.document_id))
