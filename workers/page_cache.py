@@ -16,6 +16,7 @@ import orjson
 import structlog
 
 from db import page_cache
+from db.chunks import PageRecord
 from db.engine import Transaction
 from db.page_cache import EarlierPage
 from db.states import PageState
@@ -26,7 +27,7 @@ from workers.ocr.page_image import PageFailure
 from workers.ocr.page_numbers import page_number
 from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
 from workers.ocr.result import PageResult, StageSeconds, seconds_json
-from workers.read_page import ReadPage, read_page
+from workers.page_outcome import PageOutcome, outcome_of
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class Reader(Protocol):
 class _Place:
     """A page's place in the order: a page that was served, or the key of one to be read."""
 
-    served: ReadPage | None = None
+    served: PageOutcome | None = None
     content_key: bytes | None = None
 
 
@@ -64,7 +65,7 @@ class PageCache:
 
     def read_pages(
         self, pages: Iterable[RenderedPage | PageFailure], reader: Reader, *, tenant: str
-    ) -> Iterator[ReadPage]:
+    ) -> Iterator[PageOutcome]:
         """Read pages, but those that the same reader has read for this tenant.
 
         Args:
@@ -81,11 +82,11 @@ class PageCache:
         places: deque[_Place] = deque()
         counts: Counter[str] = Counter()
         unserved = self._unserved(pages, reader.model_version, tenant, places, counts)
-        for outcome in reader.read_pages(unserved):
+        for result in reader.read_pages(unserved):
             yield from _served_first(places)
             key = places.popleft().content_key
-            yield read_page(
-                outcome, reader.model_version, content_key=key if _is_whole(outcome) else None
+            yield outcome_of(
+                result, reader.model_version, content_key=key if _is_whole(result) else None
             )
         yield from _served_first(places)
         log.info("page cache asked", asked=counts["asked"], hits=counts["hits"])
@@ -109,7 +110,7 @@ class PageCache:
             if place.served is None:
                 yield page
 
-    def _served(self, page: RenderedPage, key: bytes) -> ReadPage | None:
+    def _served(self, page: RenderedPage, key: bytes) -> PageOutcome | None:
         with self._transaction() as session:
             earlier = page_cache.find(session, key)
         if earlier is None:
@@ -120,16 +121,15 @@ class PageCache:
                 page_cache.forget(session, earlier)
             return None
         seconds = StageSeconds(render=page.render_s)
-        return ReadPage(
-            page.page_index,
-            PageState.OK,
+        values = {**earlier.columns, "durations": asdict(seconds), "content_key": key}
+        return PageOutcome(
+            PageRecord(page.page_index, PageState.OK, values),
             {
                 **body,
                 "page_number": page_number(page.page_index),
                 "seconds": seconds_json(seconds),
                 "cached": True,
             },
-            {**earlier.columns, "durations": asdict(seconds), "content_key": key},
         )
 
     def _stored(self, earlier: EarlierPage) -> dict[str, Any] | None:
@@ -149,12 +149,12 @@ def content_key(page: RenderedPage, model_version: str, tenant: str) -> bytes:
     return hashlib.sha256(parts + page_digest(page)).digest()
 
 
-def _served_first(places: deque[_Place]) -> Iterator[ReadPage]:
+def _served_first(places: deque[_Place]) -> Iterator[PageOutcome]:
     """Take the pages that were served before the next one that has to be read."""
     while places and (served := places[0].served) is not None:
         places.popleft()
         yield served
 
 
-def _is_whole(outcome: PageResult | PageFailure) -> bool:
-    return isinstance(outcome, PageResult) and not (outcome.is_truncated or outcome.warnings)
+def _is_whole(result: PageResult | PageFailure) -> bool:
+    return isinstance(result, PageResult) and not (result.is_truncated or result.warnings)
