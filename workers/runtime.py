@@ -18,6 +18,7 @@ from workers.devices import Device
 from workers.engine_setup import chosen_bundle, make_engine, render_limits
 from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
+from workers.open_source import SourceOpener
 from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
@@ -48,8 +49,14 @@ class Runtime:
         return SourceFile(self.store, folder=self.settings.home / "sources")
 
     @cached_property
-    def source_copier(self) -> SourceCopier:
-        return SourceCopier(self.store, max_bytes=self.settings.max_file_bytes)
+    def source_opener(self) -> SourceOpener:
+        return SourceOpener(
+            store=self.store,
+            transaction=self.database.transaction,
+            source_file=self.source_file,
+            copier=SourceCopier(self.store, max_bytes=self.settings.max_file_bytes),
+            renderer=self.renderer,
+        )
 
     @cached_property
     def content_cache(self) -> ContentCache | None:

@@ -1,10 +1,19 @@
-"""Write a PDF without its encryption, in a child under limits (``workers.searchable_child``)."""
+"""Write a PDF without its encryption, and store it beside the document's source.
 
+It is written in a child under limits (``workers.searchable_child``).
+"""
+
+import hashlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
+from uuid import UUID
 
+from storage import keys
+from storage.object_store import PART_BYTES, ObjectStore
 from workers.ocr.errors import UnreadableDocumentError
+from workers.ocr.formats import MediaType
 from workers.page_renderer import RenderLimits
 from workers.pdf_child import PdfChild
 from workers.render_process import ChildDiedError, ChildOvertimeError
@@ -46,3 +55,34 @@ def write_unlocked(source: Path, output: BinaryIO, *, password: str, limits: Ren
     raise UnreadableDocumentError(
         "The file crashed the program that removes its encryption. Send it without encryption."
     ) from ended
+
+
+def store_unlocked(
+    store: ObjectStore,
+    document_id: UUID,
+    attempt: int,
+    file: BinaryIO,
+    *,
+    check: Callable[[], None],
+) -> tuple[str, str]:
+    """Store the bytes of a document without their encryption; return their key and SHA-256.
+
+    Args:
+        store: takes them.
+        document_id: whose they are.
+        attempt: of the split, beside whose others they lie.
+        file: is read from its beginning.
+        check: is called between two parts; what it raises ends the copy.
+
+    Raises:
+        StorageError: the store does not do its part.
+    """
+    key = keys.unlocked_source_key(document_id, attempt)
+    digest = hashlib.sha256()
+    file.seek(0)
+    with store.writer(key, media_type=MediaType.PDF) as written:
+        while part := file.read(PART_BYTES):
+            check()
+            digest.update(part)
+            written.write(part)
+    return key, digest.hexdigest()
