@@ -134,7 +134,7 @@ def _read_work(session: Session, claim: ChunkClaim) -> _Work:
         claim,
         document.tenant,
         document_sources.readable(document),
-        OcrOptions.model_validate(document.options),
+        OcrOptions.from_row(document.options),
         Priority(document.priority),
     )
 

@@ -116,7 +116,7 @@ def _read_work(session: Session, claim: DocumentClaim) -> _Work:
     return _Work(
         read_source(session, claim),
         document.tenant,
-        OcrOptions.model_validate(document.options),
+        OcrOptions.from_row(document.options),
         Priority(document.priority),
     )
 
