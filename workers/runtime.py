@@ -87,6 +87,15 @@ class Runtime:
     def rules(self) -> WorkRules:
         return work_rules(self.settings)
 
+    def engine_for_reading(self) -> OcrEngine:
+        """Return the engine, once the splits have been told what this slot reads with.
+
+        Raises:
+            DatabaseError: they could not be told, and will be the next time.
+        """
+        self.note_models()
+        return self.engine
+
     def note_models(self) -> None:
         """Tell the splits what this slot reads with, once, before it reads anything.
 
