@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.models import Document, Page
+from db.pages import PagePlace
 from db.states import DocumentState, PageState
 
 KEPT_COLUMNS: Final = (
@@ -27,13 +28,11 @@ KEPT_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierPage:
-    """A page that can serve others: bytes ``start`` to ``stop`` of ``result_key``."""
+    """A page that can serve others."""
 
     document_id: UUID
     page_index: int
-    result_key: str
-    start: int
-    stop: int
+    place: PagePlace
     columns: Mapping[str, Any]
 
 
@@ -54,9 +53,7 @@ def find(session: Session, content_key: bytes) -> EarlierPage | None:
     return EarlierPage(
         page.document_id,
         page.page_index,
-        page.result_key,
-        page.result_start or 0,
-        page.result_stop or 0,
+        PagePlace(page.result_key, page.result_start or 0, page.result_stop or 0),
         {name: getattr(page, name) for name in KEPT_COLUMNS},
     )
 
@@ -68,7 +65,7 @@ def forget(session: Session, earlier: EarlierPage) -> None:
         .where(
             Page.document_id == earlier.document_id,
             Page.page_index == earlier.page_index,
-            Page.result_key == earlier.result_key,
+            Page.result_key == earlier.place.result_key,
         )
         .values(content_key=None)
     )

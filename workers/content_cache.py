@@ -12,21 +12,19 @@ from itertools import groupby
 import structlog
 
 from db import content_cache, known_outcome
-from db.content_cache import Earlier, PagePlace
+from db.content_cache import Earlier
 from db.documents import DocumentClaim
 from db.engine import Transaction
 from db.models import Page
+from db.pages import PagePlace
 from db.states import PageState
 from storage import keys
 from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
 from workers.ocr.options import OcrOptions
+from workers.ocr.page_content import READING
 
 log = structlog.get_logger(__name__)
-
-# To be raised when the same models and options give another text: no earlier result is served then.
-_READING = 1
-_MEDIA_TYPE = "application/gzip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Content:
 
 def content_key(content: Content, model_version: str) -> str:
     """Return what is equal for documents of a tenant that give the same pages."""
-    parts = (str(_READING), content.sha256, content.options.reading_digest(), model_version)
+    parts = (str(READING), content.sha256, content.options.reading_digest(), model_version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -148,7 +146,7 @@ class ContentCache:
         body = self._store.read_range(source, start=start, stop=stop)
         if len(body) != stop - start:
             raise ObjectNotFoundError(source)
-        self._store.put(target, body, media_type=_MEDIA_TYPE)
+        self._store.put(target, body, media_type=keys.PAGES_MEDIA_TYPE)
         return [
             PagePlace(target, (row.result_start or 0) - start, (row.result_stop or 0) - start)
             for row in rows
