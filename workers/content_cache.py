@@ -19,8 +19,8 @@ from db.models import Page
 from db.pages import PagePlace
 from db.states import PageState
 from storage import keys
-from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
+from workers.earlier_pages import EarlierPagesLostError, read_earlier
 from workers.ocr.options import OcrOptions
 from workers.ocr.page_content import READING
 
@@ -90,8 +90,8 @@ class ContentCache:
         content.options.page_indexes(len(earlier.pages))
         try:
             places = self._copied(claim, earlier.pages, check)
-        except ObjectNotFoundError:
-            log.warning("pages of an earlier document are gone", earlier=str(earlier.document_id))
+        except EarlierPagesLostError:
+            log.warning("pages of an earlier document are lost", earlier=str(earlier.document_id))
             with self._transaction() as session:
                 content_cache.forget(session, earlier.document_id)
             return None
@@ -124,8 +124,7 @@ class ContentCache:
     ) -> list[PagePlace | None]:
         """Copy the results of pages, object by object; return where each lies now.
 
-        Raises:
-            ObjectNotFoundError: not all of them are there.
+        Errors of ``read_earlier`` pass through, and those of writing.
         """
         places: list[PagePlace | None] = []
         for number, (result_key, group) in enumerate(groupby(pages, lambda page: page.result_key)):
@@ -142,12 +141,8 @@ class ContentCache:
         return places
 
     def _copied_object(self, source: str, rows: Sequence[Page], target: str) -> list[PagePlace]:
-        start, stop = rows[0].result_start or 0, rows[-1].result_stop or 0
-        body = self._store.read_range(source, start=start, stop=stop)
-        if len(body) != stop - start:
-            raise ObjectNotFoundError(source)
+        places = [PagePlace(source, row.result_start or 0, row.result_stop or 0) for row in rows]
+        body, _ = read_earlier(self._store, places)
         self._store.put(target, body, media_type=keys.PAGES_MEDIA_TYPE)
-        return [
-            PagePlace(target, (row.result_start or 0) - start, (row.result_stop or 0) - start)
-            for row in rows
-        ]
+        start = places[0].start
+        return [PagePlace(target, each.start - start, each.stop - start) for each in places]

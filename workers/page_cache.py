@@ -5,23 +5,20 @@ nothing from another. Only pages that were recognized are looked for: the others
 nothing. Documents of the same bytes are served whole, and earlier; see ``workers.content_cache``.
 """
 
-import gzip
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import orjson
 import structlog
 
 from db import page_cache
 from db.chunks import PageRecord
 from db.engine import Transaction
-from db.page_cache import EarlierPage
 from db.states import PageState
-from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
+from workers.earlier_pages import EarlierPagesLostError, read_earlier
 from workers.ocr.page_content import READING, page_digest
 from workers.ocr.page_image import PageFailure
 from workers.ocr.page_numbers import page_number
@@ -68,7 +65,7 @@ class PageCache:
         Yields:
             For each page, in the order given, its result or its failure.
 
-        Errors of ``reader.read_pages`` pass through, those of ``storage.errors`` and of
+        Errors of ``reader.read_pages`` pass through, ``StorageUnavailableError`` and those of
         ``db.errors`` too.
         """
         yield from _Run(self, reader, tenant).read(pages)
@@ -79,8 +76,10 @@ class PageCache:
             earlier = page_cache.find(session, key)
         if earlier is None:
             return None
-        body = self._stored(earlier)
-        if body is None:
+        try:
+            _, (body,) = read_earlier(self._store, [earlier.place])
+        except EarlierPagesLostError:
+            log.warning("an earlier page is lost", earlier=str(earlier.document_id))
             with self._transaction() as session:
                 page_cache.forget(session, earlier)
             return None
@@ -95,16 +94,6 @@ class PageCache:
                 "cached": True,
             },
         )
-
-    def _stored(self, earlier: EarlierPage) -> dict[str, Any] | None:
-        place = earlier.place
-        try:
-            member = self._store.read_range(place.result_key, start=place.start, stop=place.stop)
-            body: dict[str, Any] = orjson.loads(gzip.decompress(member))
-        except (ObjectNotFoundError, EOFError, gzip.BadGzipFile, orjson.JSONDecodeError):
-            log.warning("an earlier page is gone", earlier=str(earlier.document_id))
-            return None
-        return body
 
 
 @dataclass(frozen=True, slots=True)

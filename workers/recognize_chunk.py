@@ -174,7 +174,9 @@ def _read(
     cache: PageCache | None,
 ) -> Iterator[PageOutcome]:
     is_reduced = work.claim.is_last_try
-    if cache is not None and not is_reduced:
+    # What came with a password serves nobody, and asks for nothing.
+    is_encrypted = work.source.key is not None
+    if cache is not None and not is_reduced and not is_encrypted:
         yield from cache.read_pages(rendered, reader, tenant=work.tenant)
         return
     results = reader.read_pages(rendered)

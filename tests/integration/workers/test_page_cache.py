@@ -18,6 +18,7 @@ from storage import keys
 from tests.support.engines import DegradingEngine, RememberingEngine
 from tests.support.pipeline import Pipeline, gray_tiff
 from tests.support.rows import TENANT
+from tests.support.stored_damage import DAMAGES, Damage
 from workers.clear_storage import clear_storage
 from workers.ocr.page_image import PageFailure
 from workers.ocr.result import PageResult
@@ -156,6 +157,15 @@ def test_a_page_whose_object_is_gone_is_read_again_and_asked_no_more(cached: Pip
     assert pages_read_for(cached) == [0, 1, 2]
 
     assert [page.content_key for page in cached.pages(first)] == [None] * 3
+    assert pages_read_for(cached) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_page_whose_object_cannot_be_used_is_read_again(cached: Pipeline, damage: Damage) -> None:
+    first = finished(cached)
+    damage(cached.store, [page.result_key or "" for page in cached.pages(first)])
+
+    assert pages_read_for(cached) == [0, 1, 2]
     assert pages_read_for(cached) == []
 
 
