@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from workers.runtime import Runtime
 
 
-def start_listing(stop: threading.Event, settings: "IntakeSettings", runtime: "Runtime") -> None:
+def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "Runtime") -> None:
     """Go on with listings until ``stop`` is set; apart from the sweep, as a store may be slow.
 
     Nobody waits for its end: whoever follows goes on behind the last page that was entered.
     """
     from api.accept_document import PageLimits
     from api.admission import Admission, count_load, limits_of
-    from api.list_batches import ListingRules, list_until
+    from api.fill_batches import ListingRules, fill_until
 
     transaction = runtime.database.transaction
     threading.Thread(
-        target=list_until,
+        target=fill_until,
         args=[stop],
         kwargs={
             "transaction": transaction,
@@ -39,6 +39,6 @@ def start_listing(stop: threading.Event, settings: "IntakeSettings", runtime: "R
             ),
             "interval_s": settings.sweep_interval_s,
         },
-        name="list-batches",
+        name="fill-batches",
         daemon=True,
     ).start()
