@@ -6,7 +6,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import from_json
 
-from api.accept_document import Acceptance, PageLimits
+from api.accept_document import Acceptance, page_limits_of
 from api.accept_source import SourceRules, SourceSubmission, accept_source
 from api.errors import ApiError, InvalidFieldsError
 from api.ledger import TenantLedger
@@ -79,11 +79,7 @@ async def receive_reference(
         ),
         ledger=ledger,
         store=services.store,
-        rules=SourceRules(
-            settings.api_sources,
-            settings.max_file_bytes,
-            PageLimits(settings.max_pages, settings.render_max_pixels),
-        ),
+        rules=SourceRules(settings.api_sources, settings.max_file_bytes, page_limits_of(settings)),
         messages=services.messages,
         admission=services.admission,
         dispatch_after_s=settings.dispatch_grace_s,

@@ -14,7 +14,7 @@ def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "R
 
     Nobody waits for its end: whoever follows goes on behind the last page that was entered.
     """
-    from api.accept_document import PageLimits
+    from api.accept_document import page_limits_of
     from api.admission import Admission, count_load, limits_of
     from api.fill_batches import ListingRules, fill_until
 
@@ -32,7 +32,7 @@ def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "R
             ),
             "rules": ListingRules(
                 allowed=settings.api_sources,
-                page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+                page_limits=page_limits_of(settings),
                 lease_s=settings.lease_s,
                 retry_delay_s=settings.retry_delay_s,
                 max_failures=settings.max_attempts,
