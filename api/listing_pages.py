@@ -4,6 +4,7 @@ Whatever the source, a page is all of it that is in memory, and a listing that i
 behind any of its objects.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from api.accept_source import require_allowed
 from api.errors import ApiError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import RowFields
+from api.object_manifest import CURSOR as MANIFEST_CURSOR
 from api.object_manifest import EntryRules, NamedEntry, is_usable, manifest_entries
 from storage import source_object
 from storage.errors import ObjectChangedError, SourceNotFoundError, SourceRefusedError
@@ -25,6 +27,12 @@ from storage.source_object import SourceAddress, SourceObject
 LISTED_OBJECTS: Final = 1_000  # as many as a store lists at once
 NAMED_OBJECTS: Final = 200  # each is asked for by a request of its own
 LOOKS_AT_ONCE: Final = 8
+# By the kind of the source; of objects how many are done, of a prefix the last key, quoted.
+_CURSORS: Final = {
+    "manifest": MANIFEST_CURSOR,
+    "objects": re.compile(r"\d{1,9}"),
+    "prefix": re.compile(r"[!-~]+"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,11 @@ def looking(at_once: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def is_cursor(kind: str, text: str) -> bool:
+    """Say whether a text from outside can be the cursor of a source of this kind."""
+    return _CURSORS[kind].fullmatch(text) is not None
 
 
 def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:

@@ -4,6 +4,7 @@ A manifest is taken whole or not at all: whoever goes through it reads it to its
 first of its objects becomes a document, so that a mistake in its last line is named at once.
 """
 
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from storage.source_object import SourceAddress, SourceObject
 
 LINE_BYTES: Final = 2**20
 MAX_KEY_BYTES: Final = 1_024
+CURSOR: Final = re.compile(r"\d{1,18}:\d{1,18}")
+"""What the cursor of an entry looks like: the byte behind its line, and the line's number."""
 _BLOCK_BYTES: Final = 2**20
 _SCHEME: Final = "s3://"
 _INVALID: Final = "invalid_manifest"
