@@ -4,7 +4,14 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+)
 from pydantic import model_validator as checks_all
 from pydantic.json_schema import WithJsonSchema
 
@@ -13,14 +20,13 @@ from api.cursor import PLACE_PATTERN
 from api.errors import FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH
 from api.place_settings import AllowedSources
-from api.source_reference import ObjectName
+from api.source_reference import ObjectName, require_usable
 from api.upload_form import keepable, printable, resolve_options
-from storage.source_object import SourceAddress
+from storage.source_object import MAX_KEY_BYTES, SourceAddress
 
 MAX_OBJECTS = 1_000
 ManifestFormat = Literal["csv", "ndjson"]
 _FORMATS: dict[str, ManifestFormat] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
-_MAX_PREFIX_BYTES = 1_024
 _ONE_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
 
 Options = Annotated[
@@ -73,7 +79,9 @@ class PrefixSource(BaseModel):
 
     bucket: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
     prefix: Annotated[
-        str, StringConstraints(max_length=_MAX_PREFIX_BYTES, pattern=r"^[^\x00]*$")
+        str,
+        StringConstraints(max_length=MAX_KEY_BYTES, pattern=r"^[^\x00]*$"),
+        AfterValidator(require_usable),
     ] = ""
 
 

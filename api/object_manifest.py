@@ -10,9 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from api.accept_source import require_allowed
-from api.errors import ApiError, InvalidFieldsError
-from api.filenames import MAX_LENGTH
+from api.batch_sources import NamedObject
+from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import (
     HeaderError,
@@ -26,18 +28,19 @@ from api.manifest_rows import (
     path_of,
 )
 from api.place_settings import AllowedSources
-from api.upload_form import keepable, resolve_options
+from api.upload_form import problems_of, resolve_options
 from storage import source_object
 from storage.object_store import ObjectStore
 from storage.source_object import SourceAddress, SourceObject
 
 LINE_BYTES: Final = 2**20
-MAX_KEY_BYTES: Final = 1_024
 CURSOR: Final = re.compile(r"\d{1,18}:\d{1,18}")
 """What the cursor of an entry looks like: the byte behind its line, and the line's number."""
 _BLOCK_BYTES: Final = 2**20
 _SCHEME: Final = "s3://"
 _INVALID: Final = "invalid_manifest"
+# What a request calls otherwise than a manifest does.
+_COLUMNS: Final = {"bucket": "path", "key": "path", "external_id": "id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,37 +128,32 @@ def checked(row: Row, rules: EntryRules) -> tuple[SourceAddress, RowFields]:
     bucket, _, key = path.removeprefix(_SCHEME).partition("/")
     if not path.startswith(_SCHEME) or not bucket or not key:
         raise RowError("The path is no address of an object, as s3://bucket/key.")
-    if not (is_usable(bucket) and is_usable(key)):
-        raise RowError("The path has characters, or a length, that no object of S3 has.")
-    address = SourceAddress(bucket, key)
     fields = fields_of(row)
-    if fields.external_id is not None and len(fields.external_id) > MAX_LENGTH:
-        raise RowError(f"The id has more than {MAX_LENGTH} characters.")
     try:
-        keepable(fields.metadata)
-    except ValueError as error:
-        raise RowError(f"The metadata: {error}.") from error
+        # As a request names it, so that the same may be named in both.
+        named = NamedObject(
+            bucket=bucket,
+            key=key,
+            external_id=fields.external_id,
+            metadata=fields.metadata,
+            options=fields.options or {},
+        )
+    except ValidationError as error:
+        raise RowError(_first_of(problems_of(error))) from error
+    address = SourceAddress(named.bucket, named.key)
     try:
         require_allowed(address, rules.allowed, tenant=rules.tenant)
-        resolve_options(rules.options, fields.options or {})
+        resolve_options(rules.options, named.options)
     except InvalidFieldsError as error:
-        problem = error.fields[0]
-        raise RowError(f"{problem.field}: {problem.message}.") from error
+        raise RowError(_first_of(error.fields)) from error
     except ApiError as error:
         raise RowError("Documents may not come from there (source_not_allowed).") from error
     return address, fields
 
 
-def is_usable(name: str) -> bool:
-    """Say whether a bucket or key of this name can be asked for and written down.
-
-    Neither XML nor Postgres has NUL.
-    """
-    try:
-        size_bytes = len(name.encode())
-    except UnicodeEncodeError:
-        return False
-    return size_bytes <= MAX_KEY_BYTES and "\0" not in name
+def _first_of(problems: Sequence[FieldProblem]) -> str:
+    problem = problems[0]
+    return f"{_COLUMNS.get(problem.field, problem.field)}: {problem.message}."
 
 
 class ManifestLines:
