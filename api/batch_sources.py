@@ -21,7 +21,7 @@ from api.errors import FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH
 from api.place_settings import AllowedSources
 from api.source_reference import ObjectName, require_usable
-from api.upload_form import keepable, printable, resolve_options
+from api.upload_form import require_keepable, require_printable, resolve_options
 from storage.source_object import MAX_KEY_BYTES, SourceAddress
 
 MAX_OBJECTS = 1_000
@@ -48,12 +48,12 @@ class NamedObject(ObjectName):
     @field_validator("external_id")
     @classmethod
     def _is_printable(cls, given: str | None) -> str | None:
-        return printable(given)
+        return require_printable(given)
 
     @field_validator("metadata")
     @classmethod
     def _can_be_kept(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        return keepable(given)
+        return require_keepable(given)
 
 
 class ObjectSources(BaseModel):
