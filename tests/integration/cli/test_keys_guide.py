@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from api.scopes import DESCRIPTIONS, NEEDED
+from api.scopes import SCOPE_DESCRIPTIONS, SCOPE_OF_OPERATION
 from cli.main import app
 from db import api_keys
 from db.engine import Database
@@ -64,15 +64,17 @@ def test_every_command_of_keys_is_in_the_guide() -> None:
     }
 
 
-@pytest.mark.parametrize("scope", list(DESCRIPTIONS))
+@pytest.mark.parametrize("scope", list(SCOPE_DESCRIPTIONS))
 def test_both_guides_have_every_scope(scope: str) -> None:
     operators = {row[0]: row[1] for row in table_rows("keys.md")}
     callers = {row[0] for row in table_rows("api.md")}
 
-    assert operators[f"`{scope}`"] == DESCRIPTIONS[scope]  # type: ignore[index] # of its text
+    assert operators[f"`{scope}`"] == SCOPE_DESCRIPTIONS[scope]  # type: ignore[index] # of its text
     assert f"`{scope}`" in callers
 
 
 def test_what_needs_the_scope_for_webhooks_is_what_callers_are_told() -> None:
     assert f"| `webhooks` | {WEBHOOKS} |" in (DOCS / "api.md").read_text("utf-8")
-    assert all(("webhook" in name) == (scope == "webhooks") for name, scope in NEEDED.items())
+    assert all(
+        ("webhook" in name) == (scope == "webhooks") for name, scope in SCOPE_OF_OPERATION.items()
+    )
