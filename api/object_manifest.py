@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pydantic import ValidationError
 
@@ -24,7 +24,7 @@ from api.manifest_rows import (
     csv_header,
     csv_rows,
     fields_of,
-    json_row,
+    json_rows,
     path_of,
 )
 from api.place_settings import AllowedSources
@@ -107,7 +107,7 @@ def manifest_entries(
         lines = ManifestLines(blocks, offset=offset, number=number)
         if is_csv and not offset:
             header = _header(lines)
-        rows = csv_rows(lines, header) if is_csv else _json_rows(lines)
+        rows = csv_rows(lines, header) if is_csv else json_rows(lines)
         for row in rows:
             try:
                 if isinstance(row, RowError):
@@ -171,7 +171,7 @@ class ManifestLines:
         self._block = b""
         self._start = 0
 
-    def __iter__(self) -> "ManifestLines":
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
@@ -219,13 +219,3 @@ def _header(lines: ManifestLines) -> Sequence[str]:
             f"It is no manifest: {error}. It needs the column path, and may have id, metadata and "
             "options.",
         ) from error
-
-
-def _json_rows(lines: ManifestLines) -> Iterator[Row | RowError]:
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            yield json_row(line)
-        except RowError as error:
-            yield error
