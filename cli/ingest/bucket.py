@@ -14,7 +14,8 @@ from uuid import UUID
 
 import typer
 
-from cli.client import ApiClient, BatchStatus
+from cli.api_views import BatchStatus
+from cli.client import ApiClient
 from cli.console import notices, output, print_json_line, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.ingest.dry_run import Plan
