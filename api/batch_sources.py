@@ -10,6 +10,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
     field_validator,
 )
 from pydantic import model_validator as checks_all
@@ -135,6 +136,13 @@ class NewBatch(BatchSource):
         if not re.fullmatch(_ONE_LINE, name):
             raise ValueError("must not have control characters or line breaks")
         return name
+
+    @field_validator("cursor")
+    @classmethod
+    def _is_of_a_count(cls, cursor: str | None, others: ValidationInfo) -> str | None:
+        if cursor is not None and not others.data.get("dry_run"):
+            raise ValueError("goes with dry_run alone")
+        return cursor
 
 
 def source_to_row(

@@ -6,7 +6,7 @@ from db.scopes import Scope
 
 SCOPE_DESCRIPTIONS: Mapping[Scope, str] = {
     Scope.READ: "see documents, batches, pages, results and events",
-    Scope.WRITE: "send documents, create batches; cancel, retry and delete both",
+    Scope.WRITE: "send documents, in parts too, and create batches; cancel, retry and delete them",
     Scope.WEBHOOKS: "see, create and remove webhooks, and what was sent to them",
 }
 

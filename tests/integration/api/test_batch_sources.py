@@ -401,6 +401,7 @@ def test_what_the_operator_does_not_allow_is_refused(
         {"prefix": {"bucket": "b"}, "manifest": {"bucket": "b", "key": "m.csv"}},
         {"prefix": {"bucket": ""}},
         {"dry_run": True},
+        {"cursor": encode_place("in/a.pdf")},
     ],
 )
 def test_a_source_that_is_none_is_refused(api: RunningApi, fields: dict[str, Any]) -> None:
