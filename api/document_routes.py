@@ -11,12 +11,7 @@ from pydantic import BaseModel
 
 from api import cursor as cursors
 from api import etags, prefer, waiting
-from api.accept_document import (
-    Acceptance,
-    PageLimits,
-    Submission,
-    accept_document,
-)
+from api.accept_document import Acceptance, Submission, accept_document, page_limits_of
 from api.answer_deadline import lift
 from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
@@ -369,7 +364,7 @@ async def _receive(
             store=services.store,
             messages=services.messages,
             admission=services.admission,
-            page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+            page_limits=page_limits_of(settings),
             dispatch_after_s=settings.dispatch_grace_s,
         )
     except BaseException as error:  # a request that is cancelled leaves nothing behind either

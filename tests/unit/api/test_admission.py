@@ -14,17 +14,10 @@ from api.errors import ApiError
 from db.admission import KeyUse, OpenWork
 from db.errors import DatabaseUnavailableError
 from db.states import Priority
+from tests.support.clock import Clock
 from tests.support.rows import make_document
 
 NO_LIMIT = 10**18
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Counted:

@@ -4,18 +4,12 @@ from uuid import UUID
 
 import pytest
 
+from api.broker_rest import BrokerRest
 from api.spared_dispatch import SparedDispatch
 from db.ids import new_id
 from db.states import Priority
+from tests.support.clock import Clock
 from workers.dispatch import DispatchError
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Broker:
@@ -54,8 +48,7 @@ def spared(broker: Broker, clock: Clock) -> SparedDispatch:
         broker.place_for_split,
         broker.send_drawing,
         broker.send_export,
-        rest_s=5,
-        clock=clock,
+        rest=BrokerRest(rest_s=5, clock=clock),
     )
 
 
