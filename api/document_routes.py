@@ -301,12 +301,17 @@ async def accepted_response(
     services: Services,
     preferences: list[str] | None,
 ) -> Response:
-    """Return the answer to whoever sent a document, after waiting for its result if so asked."""
+    """Return the answer to whoever sent a document, after waiting for its result if so asked.
+
+    Who repeats what another key has sent gets no result: that takes a key that may read.
+    """
     entry = acceptance.entry
+    is_own = entry.document.key_id == ledger.key_id
     headers = {"Location": f"/v1/documents/{entry.document.id}"}
     if acceptance.is_replayed:
         headers["Idempotent-Replayed"] = "true"
-    if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
+    wait_s = prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s)
+    if is_own and wait_s:
         headers["Preference-Applied"] = f"wait={wait_s}"
         lift(request.scope)
         entry = await waiting.entry_when_final(
