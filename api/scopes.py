@@ -6,7 +6,8 @@ from db.scopes import Scope
 
 SCOPE_DESCRIPTIONS: Mapping[Scope, str] = {
     Scope.READ: "see documents, batches, pages, results and events",
-    Scope.WRITE: "send documents, in parts too, and create batches; cancel, retry and delete them",
+    Scope.WRITE: "send documents, in parts too, and create batches; cancel and retry both, delete "
+    "documents",
     Scope.WEBHOOKS: "see, create and remove webhooks, and what was sent to them",
 }
 

@@ -11,7 +11,7 @@ from db import api_keys, documents, planned_chunks
 from db.scopes import Scope
 from db.states import DocumentState
 from tests.support.api_server import RunningApi, Serve, client_of, documents_in, wait_until
-from tests.support.rows import TENANT, claim_split
+from tests.support.rows import claim_split
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)
 FILES = {"file": ("a.pdf", PDF)}
@@ -168,7 +168,7 @@ def test_who_repeats_what_another_key_has_sent_gets_no_result(api: RunningApi) -
     with worker(api, finish):
         send(api, **{"Idempotency-Key": "a"})
     with api.database.transaction() as session:
-        key = api_keys.create(session, tenant=TENANT, name="scanner", scopes=[Scope.WRITE])
+        key = api_keys.create(session, tenant="archive", name="scanner", scopes=[Scope.WRITE])
 
     with client_of(api.url, key) as scanner:
         answer = scanner.post(
