@@ -31,6 +31,7 @@ from storage.errors import StorageError
 from storage.object_store import ObjectStore
 from workers.dispatch import DispatchError
 from workers.ocr.options import OcrOptions
+from workers.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +58,11 @@ class PageLimits:
 
     max_pages: int
     render_max_pixels: int
+
+
+def page_limits_of(settings: WorkerSettings) -> PageLimits:
+    """Return the limits that the settings name."""
+    return PageLimits(settings.max_pages, settings.render_max_pixels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 from api.accept_document import Acceptance, PageLimits, add_row, options_of, replay
 from api.admission import Admission
 from api.errors import ApiError
-from api.estimates import PDF_BYTES_PER_PAGE, guess_page_pixels
+from api.estimates import guess_page_pixels, guess_pages
 from api.filenames import MAX_LENGTH, safe_filename
 from api.ledger import TenantLedger
 from api.place_settings import AllowedSources
@@ -22,6 +22,7 @@ from storage import source_object
 from storage.object_store import ObjectStore
 from storage.source_object import SourceAddress, SourceObject
 from workers.ocr.errors import EmptyDocumentError, FileTooLargeError
+from workers.ocr.formats import MediaType
 from workers.ocr.options import OcrOptions
 
 UNREAD_MEDIA_TYPE = "application/octet-stream"
@@ -148,7 +149,7 @@ def document_of(
     """Return the row of an object; what its bytes are is not known before they are copied."""
     # As many pages as a PDF of this size has: most archives are PDFs, and no type is told from a
     # name. The split counts.
-    pages = min(max(round(source.size_bytes / PDF_BYTES_PER_PAGE), 1), page_limits.max_pages)
+    pages = guess_pages(MediaType.PDF, source.size_bytes, max_pages=page_limits.max_pages)
     pixels = guess_page_pixels(None, dpi=options.dpi, max_pixels=page_limits.render_max_pixels)
     return Document(
         id=document_id,

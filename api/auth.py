@@ -14,7 +14,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from api.errors import ApiError
 from api.request_log import add_headers, note_tenant
-from api.scopes import DESCRIPTIONS, NEEDED
+from api.scopes import SCOPE_DESCRIPTIONS, SCOPE_OF_OPERATION
 from db import api_keys
 from db.api_keys import Grant, Refusal
 from db.engine import Transaction
@@ -36,7 +36,7 @@ bearer = HTTPBearer(
     scheme_name="ApiKey",
     bearerFormat="pf_<id>_<secret>",
     description="An API key of the tenant whose documents are meant. It has one or more of the "
-    f"scopes {'; '.join(f'`{scope}`: {text}' for scope, text in DESCRIPTIONS.items())}.",
+    f"scopes {'; '.join(f'`{scope}`: {text}' for scope, text in SCOPE_DESCRIPTIONS.items())}.",
     auto_error=False,
 )
 
@@ -120,7 +120,7 @@ def grant_of_request(
     note_tenant(request.scope, found.tenant)
     add_headers(request.scope, services.request_rates.require(found))
     # An operation that is not listed fails here: none is open by mistake.
-    needed = NEEDED[request.scope["route"].name]
+    needed = SCOPE_OF_OPERATION[request.scope["route"].name]
     if needed is not None and needed not in found.scopes:
         raise ApiError(
             "missing_scope",

@@ -1,22 +1,14 @@
 """Batches: documents that were submitted together."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Response
-from pydantic import Field, field_validator
 
 from api import cursor as cursors
-from api.batch_sources import (
-    BatchSource,
-    ObjectSources,
-    Options,
-    objects_to_row,
-    source_to_row,
-)
+from api.batch_sources import NewBatch, ObjectSources, objects_to_row, source_to_row
 from api.document_routes import MAX_DOCUMENTS, IdCursor, IdempotencyKey, list_of
 from api.errors import ApiError
 from api.ledger import BatchClosedError, Ledger, ServicesOfProcess, TenantLedger
@@ -33,7 +25,6 @@ from db.states import DocumentState, Priority
 
 MAX_BATCHES = 100
 _CREATED = 201
-_ONE_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
 _ACCEPTED = 202
 _REFUSALS = {
     Retry.NOTHING_TO_RETRY: "nothing_to_retry",
@@ -41,37 +32,6 @@ _REFUSALS = {
 }
 
 router = APIRouter(tags=["batches"])
-
-
-class NewBatch(BatchSource):
-    """A batch to be created, and what it is filled from; by uploads, where that is left out."""
-
-    name: str = Field(
-        min_length=1,
-        max_length=200,
-        description="For people; need not be unique.",
-        json_schema_extra={"pattern": _ONE_LINE},
-    )
-    options: Options = Field(
-        default_factory=dict,
-        description="Options (see OcrOptions) of those documents of the batch that do not say "
-        "otherwise.",
-    )
-    dry_run: bool = Field(
-        default=False, description="Create nothing, and count what it would be filled with."
-    )
-    cursor: str | None = Field(
-        default=None,
-        pattern=cursors.PLACE_PATTERN,
-        description="With `dry_run`: `next_cursor` of the count before.",
-    )
-
-    @field_validator("name")
-    @classmethod
-    def _is_one_line(cls, name: str) -> str:
-        if not re.fullmatch(_ONE_LINE, name):
-            raise ValueError("must not have control characters or line breaks")
-        return name
 
 
 @router.post(
@@ -113,7 +73,7 @@ async def create_batch(
     """
     if new.dry_run:
         counted = await services.in_storage_thread(
-            count_objects, new, new.options, new.cursor, tenant=ledger.tenant, services=services
+            count_objects, new, tenant=ledger.tenant, services=services
         )
         return Response(counted.model_dump_json(), media_type="application/json")
     view, is_replayed = await anyio.to_thread.run_sync(

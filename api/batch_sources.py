@@ -1,24 +1,34 @@
 """What a batch may be filled from, as a request names it and as its row keeps it."""
 
+import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic import model_validator as checks_all
 from pydantic.json_schema import WithJsonSchema
 
 from api.accept_source import require_allowed
+from api.cursor import PLACE_PATTERN
 from api.errors import FieldProblem, InvalidFieldsError
 from api.filenames import MAX_LENGTH
 from api.place_settings import AllowedSources
-from api.source_reference import ObjectName
-from api.upload_form import keepable, printable, resolve_options
-from storage.source_object import SourceAddress
+from api.source_reference import ObjectName, require_usable
+from api.upload_form import require_keepable, require_printable, resolve_options
+from storage.source_object import MAX_KEY_BYTES, SourceAddress
 
 MAX_OBJECTS = 1_000
 ManifestFormat = Literal["csv", "ndjson"]
 _FORMATS: dict[str, ManifestFormat] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
-_MAX_PREFIX_BYTES = 1_024
+_ONE_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
 
 Options = Annotated[
     dict[str, Any], WithJsonSchema({"allOf": [{"$ref": "#/components/schemas/OcrOptions"}]})
@@ -39,12 +49,12 @@ class NamedObject(ObjectName):
     @field_validator("external_id")
     @classmethod
     def _is_printable(cls, given: str | None) -> str | None:
-        return printable(given)
+        return require_printable(given)
 
     @field_validator("metadata")
     @classmethod
     def _can_be_kept(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        return keepable(given)
+        return require_keepable(given)
 
 
 class ObjectSources(BaseModel):
@@ -70,7 +80,9 @@ class PrefixSource(BaseModel):
 
     bucket: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
     prefix: Annotated[
-        str, StringConstraints(max_length=_MAX_PREFIX_BYTES, pattern=r"^[^\x00]*$")
+        str,
+        StringConstraints(max_length=MAX_KEY_BYTES, pattern=r"^[^\x00]*$"),
+        AfterValidator(require_usable),
     ] = ""
 
 
@@ -93,6 +105,44 @@ class BatchSource(BaseModel):
         if sum(each is not None for each in (self.objects, self.manifest, self.prefix)) > 1:
             raise ValueError("names more than one of objects, manifest and prefix")
         return self
+
+
+class NewBatch(BatchSource):
+    """A batch to be created, and what it is filled from; by uploads, where that is left out."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=200,
+        description="For people; need not be unique.",
+        json_schema_extra={"pattern": _ONE_LINE},
+    )
+    options: Options = Field(
+        default_factory=dict,
+        description="Options (see OcrOptions) of those documents of the batch that do not say "
+        "otherwise.",
+    )
+    dry_run: bool = Field(
+        default=False, description="Create nothing, and count what it would be filled with."
+    )
+    cursor: str | None = Field(
+        default=None,
+        pattern=PLACE_PATTERN,
+        description="With `dry_run`: `next_cursor` of the count before.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_one_line(cls, name: str) -> str:
+        if not re.fullmatch(_ONE_LINE, name):
+            raise ValueError("must not have control characters or line breaks")
+        return name
+
+    @field_validator("cursor")
+    @classmethod
+    def _is_of_a_count(cls, cursor: str | None, others: ValidationInfo) -> str | None:
+        if cursor is not None and not others.data.get("dry_run"):
+            raise ValueError("goes with dry_run alone")
+        return cursor
 
 
 def source_to_row(

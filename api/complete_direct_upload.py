@@ -16,11 +16,11 @@ from anyio.to_thread import run_sync
 from api.accept_document import (
     DIRECTLY_UPLOADED,
     Acceptance,
-    PageLimits,
     Submission,
     add_row,
     document_of_upload,
     options_of,
+    page_limits_of,
 )
 from api.background import StillRunningError
 from api.direct_upload_ledger import CHECK_LEASE_S, DirectUploadLedger
@@ -195,7 +195,7 @@ def _accept(
         source,
         options_of(submission.fields, ledger),
         ledger=ledger,
-        page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+        page_limits=page_limits_of(settings),
         kind=DIRECTLY_UPLOADED,
     )
     return add_row(

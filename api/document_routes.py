@@ -11,12 +11,7 @@ from pydantic import BaseModel
 
 from api import cursor as cursors
 from api import etags, prefer, waiting
-from api.accept_document import (
-    Acceptance,
-    PageLimits,
-    Submission,
-    accept_document,
-)
+from api.accept_document import Acceptance, Submission, accept_document, page_limits_of
 from api.answer_deadline import lift
 from api.filenames import MAX_LENGTH
 from api.ledger import Ledger, ServicesOfProcess, TenantLedger
@@ -306,12 +301,17 @@ async def accepted_response(
     services: Services,
     preferences: list[str] | None,
 ) -> Response:
-    """Return the answer to whoever sent a document, after waiting for its result if so asked."""
+    """Return the answer to whoever sent a document, after waiting for its result if so asked.
+
+    Who repeats what another key has sent gets no result: that takes a key that may read.
+    """
     entry = acceptance.entry
+    is_own = entry.document.key_id == ledger.key_id
     headers = {"Location": f"/v1/documents/{entry.document.id}"}
     if acceptance.is_replayed:
         headers["Idempotent-Replayed"] = "true"
-    if wait_s := prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s):
+    wait_s = prefer.wait_s(preferences or (), most_s=services.settings.api_max_wait_s)
+    if is_own and wait_s:
         headers["Preference-Applied"] = f"wait={wait_s}"
         lift(request.scope)
         entry = await waiting.entry_when_final(
@@ -369,7 +369,7 @@ async def _receive(
             store=services.store,
             messages=services.messages,
             admission=services.admission,
-            page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+            page_limits=page_limits_of(settings),
             dispatch_after_s=settings.dispatch_grace_s,
         )
     except BaseException as error:  # a request that is cancelled leaves nothing behind either

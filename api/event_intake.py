@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from api.accept_document import PageLimits
+from api.accept_document import page_limits_of
 from api.admission import Admission, count_load, limits_of
 from api.s3_event_settings import HANDLINGS_PER_VISIBILITY, S3EventSettings
 from api.s3_events.event import ObjectEvent
@@ -35,7 +35,7 @@ class EventIntake:
         self._rules = IntakeRules(
             watched=settings.s3_events_watched,
             own_bucket=settings.s3_bucket,
-            page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+            page_limits=page_limits_of(settings),
         )
 
     def take_in(self, event: ObjectEvent) -> Outcome:

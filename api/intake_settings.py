@@ -14,8 +14,9 @@ class IntakeSettings(WorkerSettings):
 
     api_sources: AllowedSources = Field(
         default=(),
-        description="whence documents may come by `source`: a JSON list of `bucket`, `prefix` and "
-        "`tenants` (docs/api.md); none: from nowhere",
+        description="places in buckets whence documents may come, by `source` or into a batch, for "
+        "`reconcile` too: a JSON list of `bucket`, `prefix` and `tenants` (docs/api.md); none: "
+        "from nowhere",
     )
     # Somebody waits for these: minutes of work of one machine, seconds of a fleet.
     api_max_open_pages_interactive: int = Field(

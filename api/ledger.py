@@ -279,6 +279,7 @@ class TenantLedger:
         The first documents here, and the rest of a large batch by the sweep, which also goes on
         where this dies half-way.
         """
+        # Apart: uploads to the batch wait for the first, and the second looks through documents.
         with self._transaction() as session:
             is_listed_again = listings.start_over(session, batch_id, tenant=self.tenant)
         with self._transaction() as session:
@@ -307,7 +308,7 @@ class TenantLedger:
         with self._transaction() as session:
             batches.insert(session, batch)
             if source is not None:
-                # By its id it is told from what is added later.
+                # The batch's id, by which ``listings.source_of`` finds it.
                 listings.add(session, self._listing(batch.id, source, listing_id=batch.id))
 
     def add_source(self, batch_id: UUID, source: dict[str, Any]) -> None:
@@ -330,8 +331,7 @@ class TenantLedger:
         """Return what a batch was created to be filled from; None: nothing."""
         with self._transaction() as session:
             batches.get(session, batch_id, tenant=self.tenant)
-            listing = session.get(BatchListing, batch_id)
-            return None if listing is None else listing.source
+            return listings.source_of(session, batch_id)
 
     def _listing(self, batch_id: UUID, source: dict[str, Any], *, listing_id: UUID) -> BatchListing:
         return BatchListing(

@@ -4,6 +4,7 @@ Whatever the source, a page is all of it that is in memory, and a listing that i
 behind any of its objects.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,15 +17,22 @@ from api.accept_source import require_allowed
 from api.errors import ApiError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import RowFields
-from api.object_manifest import EntryRules, NamedEntry, is_usable, manifest_entries
+from api.object_manifest import CURSOR as MANIFEST_CURSOR
+from api.object_manifest import EntryRules, NamedEntry, manifest_entries
 from storage import source_object
 from storage.errors import ObjectChangedError, SourceNotFoundError, SourceRefusedError
 from storage.object_store import ObjectStore, StoredObject
-from storage.source_object import SourceAddress, SourceObject
+from storage.source_object import SourceAddress, SourceObject, is_usable_name
 
 LISTED_OBJECTS: Final = 1_000  # as many as a store lists at once
 NAMED_OBJECTS: Final = 200  # each is asked for by a request of its own
 LOOKS_AT_ONCE: Final = 8
+# By the kind of the source; of objects how many are done, of a prefix the last key, quoted.
+_CURSORS: Final = {
+    "manifest": MANIFEST_CURSOR,
+    "objects": re.compile(r"\d{1,9}"),
+    "prefix": re.compile(r"[!-~]+"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,11 @@ def looking(at_once: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def is_cursor(kind: str, text: str) -> bool:
+    """Say whether a text from outside can be the cursor of a source of this kind."""
+    return _CURSORS[kind].fullmatch(text) is not None
 
 
 def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:
@@ -177,23 +190,23 @@ def _page(bucket: str, found: list[StoredObject]) -> Page:
     candidates = []
     skipped = 0
     for each in found:
-        if _is_skipped(each):
+        source = SourceObject(SourceAddress(bucket, each.key), None, each.etag, each.size_bytes)
+        if _is_skipped(source):
             skipped += 1
             continue
-        source = SourceObject(SourceAddress(bucket, each.key), None, each.etag, each.size_bytes)
         candidates.append(Candidate(source, RowFields(), _cursor_of(each.key), skipped))
         skipped = 0
     return Page(candidates, _cursor_of(found[-1].key), skipped)
 
 
-def _is_skipped(found: StoredObject) -> bool:
+def _is_skipped(found: SourceObject) -> bool:
     """Say whether an object is a folder, or has a key that cannot be written down.
 
     Or one with the steps of a path, which some stores walk when it is asked for, out of the prefix.
     """
-    is_folder = found.size_bytes == 0 and found.key.endswith("/")
-    has_steps = not {".", ".."}.isdisjoint(found.key.split("/"))
-    return is_folder or has_steps or not is_usable(found.key)
+    key = found.address.key
+    has_steps = not {".", ".."}.isdisjoint(key.split("/"))
+    return found.is_folder or has_steps or not is_usable_name(key)
 
 
 def _cursor_of(key: str) -> str:

@@ -21,6 +21,10 @@ class RowError(Exception):
     """A row cannot be understood; the text says why, in a sentence."""
 
 
+class LineTooLongError(Exception):
+    """A line has more characters than any of a manifest may have; the text says so likewise."""
+
+
 class HeaderError(Exception):
     """A CSV does not begin with the columns of a manifest; the text says with what."""
 
@@ -42,6 +46,8 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
     """
     try:
         header = next(csv.reader(lines, strict=True), [])
+    except LineTooLongError as error:
+        raise HeaderError(f"its first line has more than {LINE_CHARACTERS:,} characters") from error
     except csv.Error as error:
         raise HeaderError(f"its first line is no CSV ({error})") from error
     if "path" not in header or set(header) - COLUMNS or len(set(header)) != len(header):
@@ -50,13 +56,16 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
 
 
 def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError]:
-    """Yield the rows behind the header."""
+    """Yield the rows behind the header, and what is wrong in place of one that cannot be had."""
     reader = csv.reader(lines, strict=True)
     while True:
         try:
             cells = next(reader)
         except StopIteration:
             return
+        except LineTooLongError as error:  # of the lines, which the reader passes on
+            yield RowError(f"{error}")
+            continue
         except csv.Error as error:
             yield RowError(f"The row is no CSV: {error}.")
             continue
@@ -68,21 +77,30 @@ def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowE
         yield dict(zip(header, cells, strict=True))
 
 
-def json_row(line: str) -> Row:
-    """Return the object of a line.
+def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError]:
+    """Yield the objects of the lines, as ``csv_rows`` does; a line of spaces has none."""
+    while True:
+        try:
+            line = next(lines)
+        except StopIteration:
+            return
+        except LineTooLongError as error:
+            yield RowError(f"{error}")
+            continue
+        if line.strip():
+            yield _json_row(line)
 
-    Raises:
-        RowError: it is none, or has a field that no manifest has.
-    """
+
+def _json_row(line: str) -> Row | RowError:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RowError(f"The line is no JSON: {error}.") from error
+        return RowError(f"The line is no JSON: {error}.")
     if not isinstance(row, dict):
-        raise RowError("The line is no JSON object.")
+        return RowError("The line is no JSON object.")
     unknown = sorted(set(row) - COLUMNS)
     if unknown:
-        raise RowError(f"The line has the unknown field {unknown[0]!r}.")
+        return RowError(f"The line has the unknown field {unknown[0]!r}.")
     return row
 
 

@@ -4,14 +4,17 @@ A manifest is taken whole or not at all: whoever goes through it reads it to its
 first of its objects becomes a document, so that a mistake in its last line is named at once.
 """
 
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
 
 from api.accept_source import require_allowed
-from api.errors import ApiError, InvalidFieldsError
-from api.filenames import MAX_LENGTH
+from api.batch_sources import NamedObject
+from api.errors import ApiError, FieldProblem, InvalidFieldsError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import (
     HeaderError,
@@ -21,20 +24,23 @@ from api.manifest_rows import (
     csv_header,
     csv_rows,
     fields_of,
-    json_row,
+    json_rows,
     path_of,
 )
 from api.place_settings import AllowedSources
-from api.upload_form import keepable, resolve_options
+from api.upload_form import problems_of, resolve_options
 from storage import source_object
 from storage.object_store import ObjectStore
 from storage.source_object import SourceAddress, SourceObject
 
 LINE_BYTES: Final = 2**20
-MAX_KEY_BYTES: Final = 1_024
+CURSOR: Final = re.compile(r"\d{1,18}:\d{1,18}")
+"""What the cursor of an entry looks like: the byte behind its line, and the line's number."""
 _BLOCK_BYTES: Final = 2**20
 _SCHEME: Final = "s3://"
 _INVALID: Final = "invalid_manifest"
+# What a request calls otherwise than a manifest does.
+_COLUMNS: Final = {"bucket": "path", "key": "path", "external_id": "id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def manifest_entries(
         lines = ManifestLines(blocks, offset=offset, number=number)
         if is_csv and not offset:
             header = _header(lines)
-        rows = csv_rows(lines, header) if is_csv else _json_rows(lines)
+        rows = csv_rows(lines, header) if is_csv else json_rows(lines)
         for row in rows:
             try:
                 if isinstance(row, RowError):
@@ -122,37 +128,32 @@ def checked(row: Row, rules: EntryRules) -> tuple[SourceAddress, RowFields]:
     bucket, _, key = path.removeprefix(_SCHEME).partition("/")
     if not path.startswith(_SCHEME) or not bucket or not key:
         raise RowError("The path is no address of an object, as s3://bucket/key.")
-    if not (is_usable(bucket) and is_usable(key)):
-        raise RowError("The path has characters, or a length, that no object of S3 has.")
-    address = SourceAddress(bucket, key)
     fields = fields_of(row)
-    if fields.external_id is not None and len(fields.external_id) > MAX_LENGTH:
-        raise RowError(f"The id has more than {MAX_LENGTH} characters.")
     try:
-        keepable(fields.metadata)
-    except ValueError as error:
-        raise RowError(f"The metadata: {error}.") from error
+        # As a request names it, so that the same may be named in both.
+        named = NamedObject(
+            bucket=bucket,
+            key=key,
+            external_id=fields.external_id,
+            metadata=fields.metadata,
+            options=fields.options or {},
+        )
+    except ValidationError as error:
+        raise RowError(_first_of(problems_of(error))) from error
+    address = SourceAddress(named.bucket, named.key)
     try:
         require_allowed(address, rules.allowed, tenant=rules.tenant)
-        resolve_options(rules.options, fields.options or {})
+        resolve_options(rules.options, named.options)
     except InvalidFieldsError as error:
-        problem = error.fields[0]
-        raise RowError(f"{problem.field}: {problem.message}.") from error
+        raise RowError(_first_of(error.fields)) from error
     except ApiError as error:
         raise RowError("Documents may not come from there (source_not_allowed).") from error
     return address, fields
 
 
-def is_usable(name: str) -> bool:
-    """Say whether a bucket or key of this name can be asked for and written down.
-
-    Neither XML nor Postgres has NUL.
-    """
-    try:
-        size_bytes = len(name.encode())
-    except UnicodeEncodeError:
-        return False
-    return size_bytes <= MAX_KEY_BYTES and "\0" not in name
+def _first_of(problems: Sequence[FieldProblem]) -> str:
+    problem = problems[0]
+    return f"{_COLUMNS.get(problem.field, problem.field)}: {problem.message}."
 
 
 class ManifestLines:
@@ -170,7 +171,7 @@ class ManifestLines:
         self._block = b""
         self._start = 0
 
-    def __iter__(self) -> "ManifestLines":
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
@@ -218,13 +219,3 @@ def _header(lines: ManifestLines) -> Sequence[str]:
             f"It is no manifest: {error}. It needs the column path, and may have id, metadata and "
             "options.",
         ) from error
-
-
-def _json_rows(lines: ManifestLines) -> Iterator[Row | RowError]:
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            yield json_row(line)
-        except RowError as error:
-            yield error

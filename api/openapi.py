@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from api.auth import bearer
 from api.problems import Problem, declared
-from api.scopes import NEEDED
+from api.scopes import SCOPE_OF_OPERATION
 from api.source_reference import SourceReference
 from workers.ocr.options import OcrOptions
 
@@ -40,9 +40,9 @@ def _describe_keys(document: dict[str, Any]) -> None:
     """Add what may befall any operation that needs a key, and which scope of it that needs."""
     for operation in _operations(document):
         name = operation["operationId"]
-        if name not in NEEDED:
+        if name not in SCOPE_OF_OPERATION:
             continue
-        needed = NEEDED[name]
+        needed = SCOPE_OF_OPERATION[name]
         codes = ["key_expired", "key_revoked", "too_many_requests"]
         if needed is not None:
             operation["security"] = [{_KEY_SCHEME: [needed.value]}]

@@ -1,18 +1,17 @@
 """What a batch would be filled with: counted, and nothing written."""
 
-import re
 import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from api.admission import Load
-from api.batch_sources import BatchSource, source_to_row
+from api.batch_sources import NewBatch, source_to_row
 from api.cursor import CursorError, decode_place, encode_place
 from api.errors import ApiError, FieldProblem, InvalidFieldsError, is_answered
-from api.estimates import PDF_BYTES_PER_PAGE, guess_pages
+from api.estimates import guess_pages
 from api.listing_errors import ListingFailedError
-from api.listing_pages import ListingPlan, Page, looking, open_manifest, pages_of
+from api.listing_pages import ListingPlan, Page, is_cursor, looking, open_manifest, pages_of
 from api.object_manifest import EntryRules
 from api.services import Services
 from api.upload_form import resolve_options
@@ -26,13 +25,6 @@ COUNTING_S: Final = 8.0
 _LOOKS_AT_ONCE: Final = 4
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 _TIFFS: Final = frozenset({".tif", ".tiff"})
-
-
-_PLACES: Final = {
-    "manifest": re.compile(r"\d{1,18}:\d{1,18}"),
-    "objects": re.compile(r"\d{1,9}"),
-    "prefix": re.compile(r"[!-~]+"),
-}
 
 
 @dataclass(slots=True)
@@ -73,14 +65,9 @@ class BatchEstimate:
         ending = PurePosixPath(source.address.key).suffix.lower()
         if ending in _IMAGES:
             self.pages += 1
-        elif ending in _TIFFS:
-            self.estimated_pages += guess_pages(
-                MediaType.TIFF, source.size_bytes, max_pages=max_pages
-            )
         else:
-            self.estimated_pages += min(
-                max(round(source.size_bytes / PDF_BYTES_PER_PAGE), 1), max_pages
-            )
+            media_type = MediaType.TIFF if ending in _TIFFS else MediaType.PDF
+            self.estimated_pages += guess_pages(media_type, source.size_bytes, max_pages=max_pages)
 
 
 def plan_batch(
@@ -123,22 +110,8 @@ def seconds_to_read(load: Load, pages: int) -> float | None:
     return round((waiting + pages) / load.pages_per_s, 1)
 
 
-def count_objects(
-    wanted: BatchSource,
-    options: dict[str, Any],
-    cursor: str | None,
-    *,
-    tenant: str,
-    services: Services,
-) -> BatchPlanView:
-    """Return what a batch of these sources and options would be filled with.
-
-    Args:
-        wanted: what it is filled from.
-        options: of the batch.
-        cursor: ``next_cursor`` of the count before; None: there was none.
-        tenant: whose documents they would become.
-        services: of the process.
+def count_objects(new: NewBatch, *, tenant: str, services: Services) -> BatchPlanView:
+    """Return what a batch would be filled with, if this tenant made it.
 
     Raises:
         ApiError: a place is not allowed, or cannot be gone through.
@@ -148,8 +121,8 @@ def count_objects(
         DatabaseError: nobody says how much waits.
     """
     settings = services.settings
-    resolve_options({}, options)
-    source = source_to_row(wanted, options, settings.api_sources, tenant=tenant)
+    resolve_options({}, new.options)
+    source = source_to_row(new, new.options, settings.api_sources, tenant=tenant)
     if source is None:
         raise InvalidFieldsError(
             FieldProblem("dry_run", "needs objects, a manifest or a prefix to be counted")
@@ -159,10 +132,10 @@ def count_objects(
             ListingPlan(
                 source,
                 open_manifest(services.store, source),
-                EntryRules(settings.api_sources, tenant, options),
+                EntryRules(settings.api_sources, tenant, new.options),
             ),
             services.store,
-            cursor=None if cursor is None else _place(cursor, source["kind"]),
+            cursor=None if new.cursor is None else _place(new.cursor, source["kind"]),
             max_pages=settings.max_pages,
             counting_s=min(COUNTING_S, settings.api_answer_timeout_s / 2),
         )
@@ -187,6 +160,6 @@ def count_objects(
 
 def _place(cursor: str, kind: str) -> str:
     place = decode_place(cursor)
-    if not _PLACES[kind].fullmatch(place):
+    if not is_cursor(kind, place):
         raise CursorError(cursor)
     return place

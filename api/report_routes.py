@@ -107,10 +107,7 @@ async def _read(
 
 
 def _csv(found: Sequence[ReportedDocument]) -> str:
-    return csv_lines(
-        [*list(_record(document).values())[:-1], "true" if document.is_cached else "false"]
-        for document in found
-    )
+    return csv_lines(list(_record(document).values()) for document in found)
 
 
 def _ndjson(found: Sequence[ReportedDocument]) -> str:

@@ -5,7 +5,6 @@ keeps one key from taking the others' turns, so an outage of Redis costs that, a
 """
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from threading import Lock
 
@@ -14,10 +13,7 @@ import structlog
 from api.errors import ApiError
 from db.api_keys import Grant
 from workers.dispatch import DispatchError
-from workers.request_rates import Taken
-
-REST_S = 5.0
-WINDOW_S = 60
+from workers.request_rates import WINDOW_S, Taken
 
 log = structlog.get_logger(__name__)
 
@@ -26,24 +22,12 @@ TakeRequest = Callable[[str, int], Taken]
 
 
 class RequestRates:
-    """Asks whether a key may make a request, but after a failure not for ``rest_s`` seconds.
+    """Asks whether a key may make a request, and says when requests are no longer counted."""
 
-    Then one request asks again, and the others do not wait for its answer.
-    """
-
-    def __init__(
-        self,
-        take: TakeRequest,
-        *,
-        rest_s: float = REST_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, take: TakeRequest) -> None:
         self._take = take
-        self._rest_s = rest_s
-        self._clock = clock
         self._lock = Lock()
-        self._is_away = False
-        self._asks_again_at = -math.inf
+        self._is_counting = True
 
     def require(self, grant: Grant) -> Mapping[str, str]:
         """Count a request, and return what its answer says of the key's rate, as headers.
@@ -54,14 +38,14 @@ class RequestRates:
             ApiError: the key has asked too often; says when it may ask again.
         """
         most = grant.max_requests_per_minute
-        if most is None or not self._is_to_ask():
+        if most is None:
             return {}
         try:
             taken = self._take(grant.key_id, most)
         except DispatchError:
-            self._note_away()
+            self._note(is_counting=False)
             return {}
-        self._note_back()
+        self._note(is_counting=True)
         headers = headers_of(taken, most)
         if not taken.is_allowed:
             raise ApiError(
@@ -72,29 +56,16 @@ class RequestRates:
             )
         return headers
 
-    def _is_to_ask(self) -> bool:
+    def _note(self, *, is_counting: bool) -> None:
         with self._lock:
-            now = self._clock()
-            if self._is_away and now < self._asks_again_at:
-                return False
-            if self._is_away:
-                self._asks_again_at = now + self._rest_s
-            return True
-
-    def _note_away(self) -> None:
-        with self._lock:
-            is_news = not self._is_away
-            self._is_away = True
-            self._asks_again_at = self._clock() + self._rest_s
-        if is_news:
-            log.warning("requests of keys not counted, the broker is not reachable")
-
-    def _note_back(self) -> None:
-        with self._lock:
-            is_news = self._is_away
-            self._is_away = False
-        if is_news:
+            is_news = is_counting != self._is_counting
+            self._is_counting = is_counting
+        if not is_news:
+            return
+        if is_counting:
             log.info("requests of keys counted again")
+        else:
+            log.warning("requests of keys not counted, the broker is not reachable")
 
 
 def headers_of(taken: Taken, max_requests_per_minute: int) -> dict[str, str]:

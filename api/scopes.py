@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 from db.scopes import Scope
 
-DESCRIPTIONS: Mapping[Scope, str] = {
+SCOPE_DESCRIPTIONS: Mapping[Scope, str] = {
     Scope.READ: "see documents, batches, pages, results and events",
-    Scope.WRITE: "send documents, create batches; cancel, retry and delete both",
+    Scope.WRITE: "send documents, in parts too, and create batches; cancel and retry both, delete "
+    "documents",
     Scope.WEBHOOKS: "see, create and remove webhooks, and what was sent to them",
 }
 
 # By the name of the operation, which is its function's and its operationId in the description.
-NEEDED: Mapping[str, Scope | None] = {
+SCOPE_OF_OPERATION: Mapping[str, Scope | None] = {
     **dict.fromkeys(
         (
             "list_batch_documents",

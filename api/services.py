@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from api.admission import Admission, count_load, limits_of
 from api.auth import Keyring
 from api.background import Background
+from api.broker_rest import BrokerRest
 from api.capacity import capacity_of
 from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
@@ -32,7 +33,6 @@ from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
 from workers import dispatch, request_rates
 from workers.object_storage import make_store
-from workers.request_rates import Taken
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,8 +55,7 @@ class Doors:
     send_drawing: SendDrawing
     send_export: SendExport
     probes: Mapping[str, Probe]
-    take_request: TakeRequest = lambda _, most: Taken(is_allowed=True, left=most, wait_s=0)
-    """By default a key may ask as often as it likes."""
+    take_request: TakeRequest
 
 
 OpenDoors = Callable[[ApiSettings], AbstractContextManager[Doors]]
@@ -78,11 +77,13 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
         connections=capacity.storage_connections,
         public_endpoint_url=settings.api_direct_upload_storage_url,
     )
+    rest = BrokerRest()
     messages = SparedDispatch(
         dispatch.send_split,
         partial(dispatch.place_for_split, limit=settings.dispatch_queue_limit),
         partial(dispatch.send_drawing, limit=settings.dispatch_queue_limit),
         partial(dispatch.send_export_if_place, limit=settings.dispatch_queue_limit),
+        rest=rest,
     )
     try:
         yield Doors(
@@ -97,7 +98,7 @@ def open_doors(settings: ApiSettings) -> Iterator[Doors]:
                 "broker": dispatch.check,
                 "storage": store.check,
             },
-            take_request=request_rates.take,
+            take_request=rest.spared(request_rates.take),
         )
     finally:
         store.close()

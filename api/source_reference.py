@@ -3,24 +3,44 @@
 from typing import Annotated
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic_core import from_json
 
-from api.accept_document import Acceptance, PageLimits
+from api.accept_document import Acceptance, page_limits_of
 from api.accept_source import SourceRules, SourceSubmission, accept_source
 from api.errors import ApiError, InvalidFieldsError
 from api.ledger import TenantLedger
 from api.services import Services
 from api.upload_form import UploadFields, problems_of, resolve_options, timely
 from db.ids import new_id
-from storage.source_object import SourceAddress
+from storage.source_object import MAX_KEY_BYTES, SourceAddress, is_usable_name
 
 MAX_BODY_BYTES = 128 * 2**10
-_MAX_CHARACTERS = 1_024  # S3 takes as many bytes, so a key has no more characters
 
-# No NUL: neither XML nor Postgres has one, so no such object can be asked for or noted.
+
+def require_usable(name: str) -> str:
+    """Return the name of a bucket, of an object, or of a version of one.
+
+    Raises:
+        ValueError: it can be none.
+    """
+    if not is_usable_name(name):
+        raise ValueError("has characters, or a length, that no object of S3 has")
+    return name
+
+
+# What a schema can say of it; of bytes it cannot speak.
 _Name = Annotated[
-    str, StringConstraints(min_length=1, max_length=_MAX_CHARACTERS, pattern=r"^[^\x00]+$")
+    str,
+    StringConstraints(min_length=1, max_length=MAX_KEY_BYTES, pattern=r"^[^\x00]+$"),
+    AfterValidator(require_usable),
 ]
 
 
@@ -79,11 +99,7 @@ async def receive_reference(
         ),
         ledger=ledger,
         store=services.store,
-        rules=SourceRules(
-            settings.api_sources,
-            settings.max_file_bytes,
-            PageLimits(settings.max_pages, settings.render_max_pixels),
-        ),
+        rules=SourceRules(settings.api_sources, settings.max_file_bytes, page_limits_of(settings)),
         messages=services.messages,
         admission=services.admission,
         dispatch_after_s=settings.dispatch_grace_s,

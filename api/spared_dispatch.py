@@ -1,18 +1,14 @@
 """Messages to a broker that may be away: an upload does not wait for each attempt."""
 
-import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
 from typing import Protocol
 from uuid import UUID
 
+from api.broker_rest import BrokerRest
 from db.states import Priority
 from workers.dispatch import DispatchError
-
-REST_S = 5.0
 
 
 class SendSplit(Protocol):
@@ -46,7 +42,7 @@ class SplitMessages:
 
 
 class SparedDispatch:
-    """Asks for room and sends, but after one failure neither for ``rest_s`` seconds.
+    """Asks for room and sends, but neither while the broker rests from a failure.
 
     What is not sent is left to the sweep, as if the broker had refused it.
     """
@@ -58,17 +54,13 @@ class SparedDispatch:
         send_drawing: SendDrawing,
         send_export: SendExport,
         *,
-        rest_s: float = REST_S,
-        clock: Callable[[], float] = time.monotonic,
+        rest: BrokerRest,
     ) -> None:
         self._send_split = send_split
         self._place_for_split = place_for_split
         self._send_export = send_export
         self._send_drawing = send_drawing
-        self._rest_s = rest_s
-        self._clock = clock
-        self._lock = Lock()
-        self._rests_until = -math.inf
+        self._rest = rest
 
     def send_split(self, document_id: UUID, *, priority: Priority) -> None:
         """Say that a document waits.
@@ -76,7 +68,7 @@ class SparedDispatch:
         Raises:
             DispatchError: the broker does not take it, or did not take another one just now.
         """
-        with self._spared():
+        with self._rest.asking():
             self._send_split(document_id, priority=priority)
 
     def send_drawing(self, document_id: UUID, page_index: int, *, tenant: str) -> bool:
@@ -85,7 +77,7 @@ class SparedDispatch:
         Raises:
             DispatchError: as ``send_split``.
         """
-        with self._spared():
+        with self._rest.asking():
             return self._send_drawing(document_id, page_index, tenant=tenant)
 
     @contextmanager
@@ -93,33 +85,12 @@ class SparedDispatch:
         """Take room for one document; none in a broker that is away."""
         with ExitStack() as stack:
             has_place = False
-            if not self._is_resting():
-                try:
-                    has_place = stack.enter_context(self._place_for_split())
-                except DispatchError:
-                    self._rest()
+            with suppress(DispatchError), self._rest.asking():
+                has_place = stack.enter_context(self._place_for_split())
             yield has_place
 
     def send_export(self, export_id: UUID, document_id: UUID, *, priority: Priority) -> bool:
         """Say that an export waits, if a broker hears it and has room; return whether it was."""
-        with suppress(DispatchError), self._spared():
+        with suppress(DispatchError), self._rest.asking():
             return self._send_export(export_id, document_id, priority=priority)
         return False
-
-    @contextmanager
-    def _spared(self) -> Iterator[None]:
-        if self._is_resting():
-            raise DispatchError("the message broker did not answer just now")
-        try:
-            yield
-        except DispatchError:
-            self._rest()
-            raise
-
-    def _is_resting(self) -> bool:
-        with self._lock:
-            return self._clock() < self._rests_until
-
-    def _rest(self) -> None:
-        with self._lock:
-            self._rests_until = self._clock() + self._rest_s

@@ -23,9 +23,7 @@ from db.states import Priority
 from storage import keys, source_object
 from storage.errors import SourceNotFoundError
 from storage.object_store import ObjectStore
-from storage.source_object import SourceAddress, SourceObject
-
-MAX_KEY_BYTES = 1_024  # of S3; the rows of the ledger are made for it
+from storage.source_object import SourceAddress, SourceObject, is_usable_name
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +92,7 @@ def take_in_object(
         source = source_object.describe(store, address)
     except SourceNotFoundError:
         return Outcome.GONE
-    if source.size_bytes == 0 and event.key.endswith("/"):
+    if source.is_folder:
         return Outcome.UNUSABLE
     with transaction() as session:
         document = _document(session, source, place, rules)
@@ -163,10 +161,5 @@ def _document(
 
 
 def _is_usable(event: ObjectEvent) -> bool:
-    """Say whether an object can be asked for and written down: neither XML nor Postgres has NUL."""
     texts = (event.key, event.version_id or "", event.sequencer or "")
-    try:
-        key, *_ = [each.encode() for each in texts]
-    except UnicodeEncodeError:
-        return False
-    return len(key) <= MAX_KEY_BYTES and not any("\0" in each for each in texts)
+    return all(map(is_usable_name, texts))

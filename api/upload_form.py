@@ -38,17 +38,18 @@ WRITE_BYTES = 2**20
 FORM_OVERHEAD_BYTES = 2**20
 
 Priority = Literal["interactive", "bulk"]
-# No NUL, which Postgres cannot keep; no password of a PDF is longer.
-MAX_PASSWORD_LENGTH = 127
+MAX_PASSWORD_LENGTH = 127  # no password of a PDF is longer
 
 
 def _one_line(password: SecretStr) -> SecretStr:
     """Drop the line end that a password read from a file has.
 
     Raises:
-        ValueError: it has a character that Postgres cannot keep.
+        ValueError: nothing is left, or it has a character that Postgres cannot keep.
     """
     stated = password.get_secret_value().rstrip("\r\n")
+    if not stated:
+        raise ValueError("must have more than line ends")
     if "\0" in stated:
         raise ValueError("must not have NUL characters")
     return SecretStr(stated)
@@ -73,12 +74,12 @@ class DocumentFields(BaseModel):
     @field_validator("external_id")
     @classmethod
     def _is_printable(cls, given: str | None) -> str | None:
-        return printable(given)
+        return require_printable(given)
 
     @field_validator("metadata")
     @classmethod
     def _can_be_kept(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        return keepable(given)
+        return require_keepable(given)
 
     @property
     def lane(self) -> states.Priority:
@@ -104,7 +105,7 @@ class UploadFields(DocumentFields, WithPassword):
     """The fields beside the file."""
 
 
-def printable(external_id: str | None) -> str | None:
+def require_printable(external_id: str | None) -> str | None:
     """Return an id of the sender's.
 
     Raises:
@@ -115,7 +116,7 @@ def printable(external_id: str | None) -> str | None:
     return external_id
 
 
-def keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+def require_keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return metadata of the sender's.
 
     Raises:

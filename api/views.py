@@ -227,7 +227,7 @@ class BatchPage(BaseModel):
 def document_view(entry: DocumentEntry) -> DocumentView:
     """Return what the API tells about a document."""
     document = entry.document
-    options = OcrOptions.model_validate(document.options)
+    options = OcrOptions.from_row(document.options)
     return DocumentView(
         id=document.id,
         batch_id=document.batch_id,

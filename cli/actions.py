@@ -6,7 +6,8 @@ from uuid import UUID
 
 import typer
 
-from cli.client import ApiClient, DocumentStatus
+from cli.api_views import DocumentStatus
+from cli.client import ApiClient
 from cli.console import notices, output, print_json_line
 from cli.document_list import document_line, record
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError

@@ -1,9 +1,8 @@
 """The HTTP API as the command line uses it; the only door to httpx."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
@@ -13,10 +12,21 @@ from uuid import UUID
 
 import httpx
 
+from cli.api_views import (
+    BatchStatus,
+    DocumentStatus,
+    Listing,
+    PlannedBatch,
+    SystemLoad,
+    batch_of,
+    document_of,
+    listing_of,
+    load_of,
+    plan_of,
+)
 from cli.errors import ApiError
 from cli.whole_file import whole_file
 
-FINAL_STATES: Final = frozenset({"succeeded", "partly_succeeded", "failed", "cancelled"})
 UNREACHABLE: Final = "unreachable"
 _TIMEOUT_S: Final = 30.0
 _CONNECT_TIMEOUT_S: Final = 5.0
@@ -36,108 +46,30 @@ _NO_FAULT: Final = frozenset({"system_full", "busy", "too_many_uploads"})
 _NO_PROBLEM_REMEDY: Final = "Is this the address of a Pagefleet API? Name the right one: --api-url."
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentStatus:
-    """Where a document stands; ``pages`` is None until it is split."""
-
-    id: UUID
-    filename: str
-    state: str
-    pages: int | None
-    pages_ok: int
-    pages_failed: int
-    truncated: bool
-    error_code: str | None
-    error_message: str | None
-    result_path: str | None
-
-    @property
-    def is_final(self) -> bool:
-        return self.state in FINAL_STATES
-
-    @property
-    def pages_done(self) -> int:
-        return self.pages_ok + self.pages_failed
-
-
-@dataclass(frozen=True, slots=True)
-class BatchStatus:
-    """Where a batch stands; ``by_state`` counts its documents, ``pages`` those that are split.
-
-    ``found`` are objects of a bucket so far, None where nobody was asked to look; ``error_code``
-    says why not all were found.
-    """
-
-    id: UUID
-    name: str
-    state: str
-    by_state: Mapping[str, int]
-    documents: int
-    pages: int
-    pages_ok: int
-    pages_failed: int
-    is_retrying: bool
-    found: int | None = None
-    duplicates: int = 0
-    skipped: int = 0
-    error_code: str | None = None
-    error_message: str | None = None
-
-    @property
-    def documents_final(self) -> int:
-        return sum(self.by_state[state] for state in FINAL_STATES)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedBatch:
-    """What a batch would be filled with; ``next_cursor`` is where counting goes on, None: nowhere.
-
-    ``pages`` are those of images, ``estimated_pages`` those of all other files; ``missing`` are
-    named and not there, ``skipped`` are no documents.
-    """
-
-    files: int
-    size_bytes: int
-    pages: int
-    estimated_pages: int
-    missing: int
-    skipped: int
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SystemLoad:
-    """How much the whole system has to do; ``full`` are the priorities that it refuses."""
-
-    full: tuple[str, ...]
-    pages_queued: int
-    pages_in_flight: int
-    pages_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Documents, newest first; ``next_cursor`` is where older ones go on, None at the end."""
-
-    documents: tuple[DocumentStatus, ...]
-    next_cursor: str | None
-
-
 class ApiClient:
     """Calls to one API with one key; every method raises ``ApiError``.
 
-    A key that has asked too often waits for as long as the API says, and asks again.
+    A key that has asked too often waits for as long as the API says, and asks again. Not so where a
+    file is sent, which has been read by then and is its sender's to rewind, and not in
+    ``fetch_result``, which returns how long to wait.
 
     Args:
         address: of the API, with scheme and host.
         key: presented with every call; None for none.
         transport: what carries the calls; None for the network.
+        wait: lets so many seconds pass; None for those of the clock.
     """
 
     def __init__(
-        self, address: str, key: str | None, *, transport: httpx.BaseTransport | None = None
+        self,
+        address: str,
+        key: str | None,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        wait: Callable[[float], object] | None = None,
     ) -> None:
         self.address = address.rstrip("/")
+        self._wait: Callable[[float], object] = wait or threading.Event().wait
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
             base_url=self.address,
@@ -167,7 +99,7 @@ class ApiClient:
         idempotency_key: str | None = None,
     ) -> BatchStatus:
         """Create a batch; ``source`` is what it is filled from, None: from uploads."""
-        return _batch(
+        return batch_of(
             self._call(
                 "POST",
                 "/v1/batches",
@@ -185,19 +117,19 @@ class ApiClient:
         cursor: str | None = None,
     ) -> PlannedBatch:
         """Count what a batch would be filled with, from ``cursor`` on and for some seconds."""
-        plan = self._call(
-            "POST",
-            "/v1/batches",
-            json={
-                "name": name,
-                "options": dict(options),
-                "dry_run": True,
-                "cursor": cursor,
-                **source,
-            },
+        return plan_of(
+            self._call(
+                "POST",
+                "/v1/batches",
+                json={
+                    "name": name,
+                    "options": dict(options),
+                    "dry_run": True,
+                    "cursor": cursor,
+                    **source,
+                },
+            )
         )
-        plan.pop("seconds")  # of this part alone
-        return PlannedBatch(**plan)
 
     def submit(
         self,
@@ -244,31 +176,32 @@ class ApiClient:
         Raises:
             ApiError: refused, with the code of the error table; or not reachable.
         """
-        return _document(
+        return document_of(
             self._call(
                 "POST",
                 "/v1/documents",
                 data={name: value for name, value in fields.items() if value is not None},
                 headers=_key_header(idempotency_key),
                 files={"file": (filename, stream)},
+                is_repeatable=False,  # the stream has been read
                 timeout=httpx.Timeout(_UPLOAD_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
             )
         )
 
     def document(self, document_id: UUID) -> DocumentStatus:
-        return _document(self._call("GET", f"/v1/documents/{document_id}"))
+        return document_of(self._call("GET", f"/v1/documents/{document_id}"))
 
     def cancel_document(self, document_id: UUID) -> DocumentStatus:
-        return _document(self._call("POST", f"/v1/documents/{document_id}/cancel"))
+        return document_of(self._call("POST", f"/v1/documents/{document_id}/cancel"))
 
     def retry_document(self, document_id: UUID) -> DocumentStatus:
-        return _document(self._call("POST", f"/v1/documents/{document_id}/retry"))
+        return document_of(self._call("POST", f"/v1/documents/{document_id}/retry"))
 
     def delete_document(self, document_id: UUID) -> None:
         self._call("DELETE", f"/v1/documents/{document_id}")
 
     def retry_batch(self, batch_id: UUID, *, only_failed: bool) -> BatchStatus:
-        return _batch(
+        return batch_of(
             self._call(
                 "POST",
                 f"/v1/batches/{batch_id}/retry",
@@ -289,32 +222,26 @@ class ApiClient:
                     return
                 response.read()
                 refusal = _refusal(response.status_code, response.json(), response.headers)
-            _wait_before_another(tries, refusal)
+            self._wait_before_another(tries, refusal)
 
     def batches(self) -> Iterator[BatchStatus]:
         """Yield batches, newest first, asking for more as they are taken."""
         parameters: dict[str, str] = {}
         while True:
             page = self._call("GET", "/v1/batches", params=parameters)
-            yield from map(_batch, page["batches"])
+            yield from map(batch_of, page["batches"])
             if page["next_cursor"] is None:
                 return
             parameters = {"cursor": page["next_cursor"]}
 
     def cancel_batch(self, batch_id: UUID) -> BatchStatus:
-        return _batch(self._call("POST", f"/v1/batches/{batch_id}/cancel"))
+        return batch_of(self._call("POST", f"/v1/batches/{batch_id}/cancel"))
 
     def load(self) -> SystemLoad:
-        view = self._call("GET", "/v1/capacity")
-        return SystemLoad(
-            full=tuple(name for name in ("interactive", "bulk") if view[name]["is_full"]),
-            pages_queued=view["pages_queued"],
-            pages_in_flight=view["pages_in_flight"],
-            pages_per_s=view["drain"]["pages_per_s"],
-        )
+        return load_of(self._call("GET", "/v1/capacity"))
 
     def batch(self, batch_id: UUID) -> BatchStatus:
-        return _batch(self._call("GET", f"/v1/batches/{batch_id}"))
+        return batch_of(self._call("GET", f"/v1/batches/{batch_id}"))
 
     def documents(
         self, *, batch_id: UUID | None = None, state: str | None = None
@@ -344,8 +271,9 @@ class ApiClient:
         left = limit
         while left is None or left > 0:
             asked = _LISTED_AT_ONCE if left is None else min(left, _LISTED_AT_ONCE)
-            page = self._call("GET", "/v1/documents", params={**parameters, "limit": str(asked)})
-            listing = Listing(tuple(map(_document, page["documents"])), page["next_cursor"])
+            listing = listing_of(
+                self._call("GET", "/v1/documents", params={**parameters, "limit": str(asked)})
+            )
             yield listing
             if listing.next_cursor is None:
                 return
@@ -411,8 +339,15 @@ class ApiClient:
             code=UNREACHABLE,
         )
 
-    def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - handed on to httpx
-        tries = 0
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        is_repeatable: bool = True,
+        **arguments: Any,  # noqa: ANN401 - handed on to httpx
+    ) -> dict[str, Any]:
+        tries = count()
         while True:
             with self._errors():
                 response = self._http.request(method, path, **arguments)
@@ -420,10 +355,19 @@ class ApiClient:
             if response.is_success and isinstance(answer, dict):
                 return answer
             refusal = _refusal(response.status_code, answer, response.headers)
-            if "files" in arguments:
-                raise refusal  # a stream has been read, and is its sender's to rewind
-            _wait_before_another(tries, refusal)
-            tries += 1
+            if not is_repeatable:
+                raise refusal
+            self._wait_before_another(next(tries), refusal)
+
+    def _wait_before_another(self, tries: int, refusal: ApiError) -> None:
+        """Wait for as long as the API asks a key that came too often; it has done nothing.
+
+        Raises:
+            ApiError: the refusal, which is another one, or came too many times.
+        """
+        if refusal.code != _TOO_OFTEN or tries + 1 == _MOST_TRIES:
+            raise refusal
+        self._wait(refusal.retry_after_s or _RETRY_AFTER_S)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -448,17 +392,6 @@ def _lines_of(response: httpx.Response) -> Iterator[str]:
             yield f"{line}\n"
     if rest:
         yield rest
-
-
-def _wait_before_another(tries: int, refusal: ApiError) -> None:
-    """Wait for as long as the API asks a key that came too often; what was refused was not done.
-
-    Raises:
-        ApiError: the refusal, which is another one, or came too many times.
-    """
-    if refusal.code != _TOO_OFTEN or tries + 1 == _MOST_TRIES:
-        raise refusal
-    threading.Event().wait(refusal.retry_after_s or _RETRY_AFTER_S)
 
 
 def _key_header(idempotency_key: str | None) -> dict[str, str]:
@@ -499,47 +432,6 @@ def _uuid(said: object) -> UUID | None:
 def _seconds(header: str | None) -> float | None:
     """Return what a Retry-After says; None for none, and for a date, which the API never sends."""
     return float(header) if header is not None and header.isdecimal() else None
-
-
-def _document(view: Mapping[str, Any]) -> DocumentStatus:
-    progress = view["progress"]
-    error = view["error"] or {}
-    return DocumentStatus(
-        id=UUID(view["id"]),
-        filename=view["filename"],
-        state=view["state"],
-        pages=progress["pages"],
-        pages_ok=progress["ok"],
-        pages_failed=progress["failed"],
-        truncated=view["truncated"],
-        error_code=error.get("code"),
-        error_message=error.get("message"),
-        result_path=view["links"]["result"],
-    )
-
-
-def _batch(view: Mapping[str, Any]) -> BatchStatus:
-    counts = dict(view["documents"])
-    total = counts.pop("total")
-    # An API of an earlier release finds nothing.
-    listing = view.get("listing") or {}
-    error = view.get("error") or {}
-    return BatchStatus(
-        id=UUID(view["id"]),
-        name=view["name"],
-        state=view["state"],
-        by_state=counts,
-        documents=total,
-        pages=view["pages"]["total"],
-        pages_ok=view["pages"]["ok"],
-        pages_failed=view["pages"]["failed"],
-        is_retrying=view["is_retrying"],
-        found=listing.get("found"),
-        duplicates=listing.get("duplicates", 0),
-        skipped=listing.get("skipped", 0),
-        error_code=error.get("code"),
-        error_message=error.get("message"),
-    )
 
 
 def _is_loopback(address: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Final
 
 from rich.markup import escape
 
-from cli.client import UNREACHABLE, ApiClient, DocumentStatus
+from cli.api_views import DocumentStatus
+from cli.client import UNREACHABLE, ApiClient
 from cli.console import notices, output
 from cli.document_list import pages_of
 from cli.errors import ApiError

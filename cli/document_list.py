@@ -8,7 +8,8 @@ from uuid import UUID
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client import ApiClient, BatchStatus, DocumentStatus, Listing
+from cli.api_views import BatchStatus, DocumentStatus, Listing
+from cli.client import ApiClient
 from cli.console import notices, output, print_json_line
 
 _COLORS = {"succeeded": "green", "partly_succeeded": "yellow", "failed": "red"}

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from cli.client import ApiClient, BatchStatus, DocumentStatus
+from cli.api_views import BatchStatus, DocumentStatus
+from cli.client import ApiClient
 from cli.console import json_line, notices, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.format_option import FormatOption, known_format

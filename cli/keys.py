@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,7 +46,7 @@ ExpiresDays = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a key.")]
-Key = Annotated[
+KeyName = Annotated[
     str,
     typer.Argument(
         metavar="KEY",
@@ -75,7 +75,7 @@ def create_key(
 
     allowed = _scopes_in(scopes)
     with _session() as session:
-        key = api_keys.create(
+        made = api_keys.create(
             session,
             tenant=tenant,
             name=name,
@@ -86,11 +86,11 @@ def create_key(
             max_requests_per_minute=max_requests_per_minute or None,
         )
         session.flush()
-        record = record_of(api_keys.get(session, api_keys.id_of(key)))
+        record = record_of(api_keys.get(session, api_keys.id_of(made)))
     if as_json:
-        print_json_line({"key": key, **record})
+        print_json_line({"key": made, **record})
     else:
-        output().print(key, markup=False)
+        output().print(made, markup=False)
     notices().print("Keep it now: it cannot be shown again.")
 
 
@@ -118,7 +118,7 @@ def list_keys(
 
 @app.command("rotate")
 def rotate_key(
-    key: Key,
+    named: KeyName,
     *,
     grace_hours: Annotated[
         float,
@@ -144,24 +144,21 @@ def rotate_key(
 
     grace = timedelta() if revoke_old else timedelta(hours=grace_hours)
     with _session() as session:
-        found = _key(session, key)
-        _require_use(found, expires_days)
-        rotated = api_keys.rotate(session, found, grace=grace)
+        key = _find_key(session, named)
+        _require_use(key, expires_days)
+        rotated = api_keys.rotate(session, key, grace=grace)
         if expires_days is not None:
-            api_keys.expire(session, found, _duration(expires_days))
-        record = record_of(found)
+            api_keys.expire(session, key, _duration(expires_days))
+        record, end_of_old = record_of(key), _end_of_old(key, grace)
     if as_json:
         print_json_line({"key": rotated, **record})
     else:
         output().print(rotated, markup=False)
-    notices().print(
-        "Keep it now: it cannot be shown again. "
-        + _end_of_old(datetime.fromisoformat(record["previous_secret_until"]), grace)
-    )
+    notices().print(f"Keep it now: it cannot be shown again. {end_of_old}")
 
 
 @app.command("revoke")
-def revoke_key(key: Key, *, as_json: AsJson = False) -> None:
+def revoke_key(named: KeyName, *, as_json: AsJson = False) -> None:
     """Take a key out of use, for good; the API believes it for some seconds more.
 
     What was sent with it is read all the same.
@@ -169,7 +166,7 @@ def revoke_key(key: Key, *, as_json: AsJson = False) -> None:
     from db import api_keys
 
     with _session() as session:
-        record = record_of(api_keys.revoke(session, _key(session, key).id))
+        record = record_of(api_keys.revoke(session, _find_key(session, named).id))
     if as_json:
         print_json_line(record)
     else:
@@ -178,25 +175,29 @@ def revoke_key(key: Key, *, as_json: AsJson = False) -> None:
 
 @app.command("change")
 def change_key(
-    key: Key, *, scopes: Scopes = None, expires_days: ExpiresDays = None, as_json: AsJson = False
+    named: KeyName,
+    *,
+    scopes: Scopes = None,
+    expires_days: ExpiresDays = None,
+    as_json: AsJson = False,
 ) -> None:
     """Set what a key may do, and until when; what is left out stays as it is."""
     from db import api_keys
 
     allowed = None if scopes is None else _scopes_in(scopes)
     with _session() as session:
-        found = _key(session, key)
+        key = _find_key(session, named)
         if allowed is not None:
-            found.scopes = [*allowed]
+            key.scopes = [*allowed]
         if expires_days is not None:
-            api_keys.expire(session, found, _duration(expires_days))
-        record = record_of(found)
+            api_keys.expire(session, key, _duration(expires_days))
+        record = record_of(key)
     _show([record], as_json=as_json)
 
 
 @app.command("quota")
 def set_quota(
-    key: Key,
+    named: KeyName,
     *,
     max_open_pages: MaxOpenPages = None,
     max_pages_per_day: MaxPagesPerDay = None,
@@ -205,14 +206,14 @@ def set_quota(
 ) -> None:
     """Set the quotas and the rate of a key; what is left out stays as it is."""
     with _session() as session:
-        found = _key(session, key)
+        key = _find_key(session, named)
         if max_open_pages is not None:
-            found.max_open_pages = max_open_pages or None
+            key.max_open_pages = max_open_pages or None
         if max_pages_per_day is not None:
-            found.max_pages_per_day = max_pages_per_day or None
+            key.max_pages_per_day = max_pages_per_day or None
         if max_requests_per_minute is not None:
-            found.max_requests_per_minute = max_requests_per_minute or None
-        record = record_of(found)
+            key.max_requests_per_minute = max_requests_per_minute or None
+        record = record_of(key)
     _show([record], as_json=as_json)
 
 
@@ -243,7 +244,7 @@ def _duration(days: float | None) -> timedelta | None:
     return timedelta(days=days) if days else None
 
 
-def _key(session: "Session", given: str) -> "ApiKey":
+def _find_key(session: "Session", given: str) -> "ApiKey":
     """Find a key to be changed.
 
     Whoever pastes the whole key means its id, and should not see it again.
@@ -282,10 +283,11 @@ def _require_use(key: "ApiKey", expires_days: float | None) -> None:
         )
 
 
-def _end_of_old(until: datetime, grace: timedelta) -> str:
-    if not grace:
+def _end_of_old(key: "ApiKey", grace: timedelta) -> str:
+    until = key.previous_secret_until
+    if not grace or until is None:
         return "The API believes the old one for some seconds more."
-    return f"The old one works until {until:%Y-%m-%d %H:%M} UTC."
+    return f"The old one works until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
 
 
 @contextmanager

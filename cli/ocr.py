@@ -1,6 +1,6 @@
 """``pagefleet ocr``: files in, results out, in one process and without any server."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Enough to see what kind of files they are.
 _SKIPPED_SHOWN = 5
-_WARNINGS = {
+WARNINGS: Mapping[str, str] = {
     "languages_without_effect": "--languages had no effect: one model reads them all",
     "pages_beyond_end": "--pages asks for pages behind the last one",
 }
@@ -269,7 +269,7 @@ def _summary(outcome: "FileOutcome") -> str:
     if outcome.pages_skipped:
         pages += f", {outcome.pages_skipped} of them left out"
     for warning in outcome.warnings:
-        pages += f", {_WARNINGS[warning]}"
+        pages += f", {WARNINGS.get(warning, warning)}"
     if outcome.truncated:
         pages += ", not all text lines were read: a page has more than the limit"
     return (

@@ -20,6 +20,8 @@ from cli.console import notices, write_line
 
 # The time left is estimated over this long, as one file may take minutes.
 _SPEED_PERIOD_S = 600.0
+# Between two of the plain lines that take the place of a bar.
+LINE_EVERY_S = 10.0
 
 
 def is_terminal() -> bool:

@@ -60,7 +60,7 @@ def reconcile(
     import threading
 
     from api.intake_settings import IntakeSettings
-    from cli.listing_thread import start_listing
+    from cli.filling_thread import start_filling
     from cli.settings import load_settings
     from cli.stop_signals import stop_on_signals
     from workers.clear_storage import clear_until
@@ -91,7 +91,7 @@ def reconcile(
             name="clear-storage",
             daemon=True,
         ).start()
-        start_listing(stop, settings, runtime)
+        start_filling(stop, settings, runtime)
         sweep_until(
             stop,
             transaction=runtime.database.transaction,

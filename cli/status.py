@@ -9,7 +9,8 @@ from uuid import UUID
 
 import typer
 
-from cli.client import ApiClient, BatchStatus, DocumentStatus
+from cli.api_views import BatchStatus, DocumentStatus
+from cli.client import ApiClient
 from cli.console import json_line, notices, output, print_json_line
 from cli.document_list import (
     Selection,

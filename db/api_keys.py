@@ -86,7 +86,7 @@ def create(
 
 
 def rotate(session: Session, key: ApiKey, *, grace: timedelta) -> str:
-    """Give a key that ``get`` or ``matching`` returned a new secret, and return it as ``create``.
+    """Give a key that ``get`` returned a new secret, and return it as ``create``.
 
     The secret of before is valid for ``grace`` more, the one before that no longer.
 

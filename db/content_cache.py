@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from db import admission, documents, page_cache, pages
 from db.documents import DocumentClaim
 from db.models import Document, Page, ReadingModel
+from db.pages import PagePlace
 from db.states import DocumentState, PageState
 
 
@@ -27,15 +28,6 @@ class Earlier:
     document_id: UUID
     read_at: datetime
     pages: Sequence[Page]
-
-
-@dataclass(frozen=True, slots=True)
-class PagePlace:
-    """Where the result of a page lies: the bytes ``start`` to ``stop`` of an object."""
-
-    result_key: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +122,7 @@ def serve(
         }
         for page, place in zip(earlier.pages, places, strict=True)
     ]
-    document, pages_guessed = documents.leave_split(
+    document, pages_more = documents.leave_split(
         session,
         claim,
         page_rows=rows,
@@ -141,18 +133,13 @@ def serve(
             "read_at": earlier.read_at,
         },
     )
-    pages_more = len(places) - places.count(None) - pages_guessed
     admission.correct_usage(session, document, pages_more=pages_more)
     return True
 
 
 def is_served(session: Session, claim: DocumentClaim) -> bool:
     """Say whether ``serve`` stands, after whatever is being committed of the document."""
-    documents.lock(session, claim.document_id)
-    return (
-        session.scalar(select(Document.cached_from).where(Document.id == claim.document_id))
-        is not None
-    )
+    return documents.locked_value(session, claim, Document.cached_from) is not None
 
 
 def cache_use(session: Session, *, window_s: float) -> CacheUse:

@@ -41,9 +41,7 @@ def record_source(
 
 def has_source(session: Session, claim: DocumentClaim) -> bool:
     """Say whether ``record_source`` stands, after whatever is being committed of the document."""
-    documents.lock(session, claim.document_id)
-    sha256 = session.scalar(select(Document.sha256).where(Document.id == claim.document_id))
-    return bool(sha256)
+    return bool(documents.locked_value(session, claim, Document.sha256))
 
 
 def keep_password(session: Session, document_id: UUID, password: str) -> None:
@@ -73,9 +71,7 @@ def record_unlocked(
 
 def is_unlocked(session: Session, claim: DocumentClaim, *, unlocked_key: str) -> bool:
     """Say whether ``record_unlocked`` stands, after whatever is being committed of the document."""
-    documents.lock(session, claim.document_id)
-    kept = select(Document.unlocked_key).where(Document.id == claim.document_id)
-    return session.scalar(kept) == unlocked_key
+    return documents.locked_value(session, claim, Document.unlocked_key) == unlocked_key
 
 
 def readable(document: Document) -> ReadableBytes:

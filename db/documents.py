@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Update, and_, case, exists, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db import admission, planned_chunks
 from db.errors import RowNotFoundError, StaleStateError
@@ -21,6 +21,8 @@ from db.states import (
     PageState,
     require_document_move,
 )
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,14 @@ def is_held(session: Session, claim: DocumentClaim, *, worker: str) -> bool:
     return session.scalar(held.with_for_update()) is not None
 
 
+def locked_value(
+    session: Session, claim: DocumentClaim, column: InstrumentedAttribute[Value]
+) -> Value | None:
+    """Return what a document has in a column, after whatever is being committed of it."""
+    lock(session, claim.document_id)
+    return session.scalar(select(column).where(Document.id == claim.document_id))
+
+
 def is_split(session: Session, claim: DocumentClaim, chunks: Sequence[PlannedChunk]) -> bool:
     """Say whether these chunks are the document's, after whatever is being committed of it."""
     lock(session, claim.document_id)
@@ -289,7 +299,7 @@ def start_recognizing(
         StaleStateError: the claim is no longer ours.
     """
     wanted = {index for chunk in chunks for index in range(chunk.page_start, chunk.page_stop)}
-    document, pages_guessed = leave_split(
+    document, pages_more = leave_split(
         session,
         claim,
         page_rows=[
@@ -306,7 +316,7 @@ def start_recognizing(
     )
     planned_chunks.insert(session, document, chunks, chord_grace_s=chord_grace_s)
     # Last: uploads with the same key wait for this row.
-    admission.correct_usage(session, document, pages_more=len(wanted) - pages_guessed)
+    admission.correct_usage(session, document, pages_more=pages_more)
 
 
 def leave_split(
@@ -325,7 +335,8 @@ def leave_split(
         values: further columns of the document.
 
     Returns:
-        The document, and of how many pages it was guessed to be.
+        The document, and how many more pages are to be read of it than was guessed; below 0 where
+        they are fewer.
 
     Raises:
         StaleStateError: the claim is no longer ours.
@@ -333,6 +344,7 @@ def leave_split(
     document = get(session, claim.document_id)
     pages_guessed = document.page_estimate
     skipped_count = sum(row["state"] == PageState.SKIPPED for row in page_rows)
+    wanted_count = len(page_rows) - skipped_count
     move(
         session,
         claim.document_id,
@@ -340,7 +352,7 @@ def leave_split(
         target=DocumentState.RECOGNIZING,
         attempt=claim.attempt,
         values={
-            **admission.real_pages(len(page_rows), len(page_rows) - skipped_count),
+            **admission.real_pages(len(page_rows), wanted_count),
             "pages_skipped": skipped_count,
             "recognizing_at": func.now(),
             "excused": claim.attempt,  # the assembly counts its own attempts
@@ -352,7 +364,7 @@ def leave_split(
     )
     of_claim = {"document_id": claim.document_id, "generation": claim.generation}
     session.bulk_insert_mappings(Page.__mapper__, [{**of_claim, **row} for row in page_rows])
-    return document, pages_guessed
+    return document, wanted_count - pages_guessed
 
 
 def fail(session: Session, claim: DocumentClaim, *, code: str, detail: str) -> None:

@@ -89,6 +89,13 @@ def add(session: Session, listing: BatchListing) -> bool:
     return True
 
 
+def source_of(session: Session, batch_id: UUID) -> Mapping[str, Any] | None:
+    """Return what a batch was created to be filled from; None: nothing."""
+    # What a batch is created with has its id, by which it is told from what is added later.
+    listing = session.get(BatchListing, batch_id)
+    return None if listing is None else listing.source
+
+
 def take(session: Session, *, lease_s: float) -> TakenListing | None:
     """Take the listing that has been due for longest; None: none is, or others have them."""
     listing = session.scalars(
@@ -198,8 +205,9 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
         StaleStateError: somebody else has the listing, or it has ended.
     """
     batches.lock_alone(session, claim.batch_id)
+    # Written again below: here it is asked whether the listing is still this holder's.
     _set(session, claim, error_code=code)
-    _end_all(session, claim.batch_id, code=code, detail=detail)
+    stop_all(session, claim.batch_id, code=code, detail=detail)
     session.execute(
         update(Batch)
         .where(Batch.id == claim.batch_id, Batch.state == BatchState.OPEN)
@@ -208,9 +216,25 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     )
 
 
-def stop_all(session: Session, batch_id: UUID) -> None:
-    """End the listings of a batch that is closed; its holders find that they have none."""
-    _end_all(session, batch_id)
+def stop_all(
+    session: Session, batch_id: UUID, *, code: str | None = None, detail: str | None = None
+) -> None:
+    """End the listings of a batch that takes no more; their holders find that they have none.
+
+    ``code`` and ``detail`` say what went wrong, where something did.
+    """
+    session.execute(
+        update(BatchListing)
+        .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
+        .values(
+            finished_at=func.now(),
+            dispatch_after=None,
+            attempt=BatchListing.attempt + 1,
+            error_code=code,
+            error_detail=detail,
+        )
+        .execution_options(synchronize_session=False)
+    )
 
 
 def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
@@ -277,23 +301,6 @@ def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> 
     new = [document for document in found.values() if document.id in entered]
     documents.insert_all(session, new, dispatch_after_s=0)
     return new
-
-
-def _end_all(
-    session: Session, batch_id: UUID, *, code: str | None = None, detail: str | None = None
-) -> None:
-    session.execute(
-        update(BatchListing)
-        .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
-        .values(
-            finished_at=func.now(),
-            dispatch_after=None,
-            attempt=BatchListing.attempt + 1,
-            error_code=code,
-            error_detail=detail,
-        )
-        .execution_options(synchronize_session=False)
-    )
 
 
 def _set(session: Session, claim: ListingClaim, **values: object) -> None:

@@ -351,6 +351,8 @@ class Page(Model):
         Index(
             "ix_pages_content_key",
             "content_key",
+            "document_id",
+            "page_index",
             postgresql_where=text("content_key IS NOT NULL"),
         ),
     )
@@ -522,8 +524,8 @@ _SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
 class ApiKey(Model):
     """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept.
 
-    The secret of before is taken along until ``previous_secret_until``, and told apart from an
-    unknown one after it. A quota of NULL is none: the limits of the whole system hold for every
+    The secret of before is valid until ``previous_secret_until``, and told apart from an unknown
+    one after it. A quota of NULL is none: the limits of the whole system hold for every
     key. ``last_used_at`` is minutes behind.
     """
 

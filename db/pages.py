@@ -1,6 +1,7 @@
 """The ledger of pages."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -8,6 +9,15 @@ from sqlalchemy.orm import Session
 
 from db.models import Page
 from db.states import PageState
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlace:
+    """Where the result of a page lies: the bytes ``start`` to ``stop`` of an object."""
+
+    result_key: str
+    start: int
+    stop: int
 
 
 def list_of_document(session: Session, document_id: UUID) -> Sequence[Page]:

@@ -1,8 +1,11 @@
 """Where things lie: pure functions from ids to keys. No name of a user ever becomes a key."""
 
+from typing import Final
 from uuid import UUID
 
 ROOT = "documents/"
+PAGES_MEDIA_TYPE: Final = "application/gzip"
+"""Of the objects that hold page results: those of a chunk, and those that were copied."""
 
 
 def document_prefix(document_id: UUID) -> str:

@@ -22,6 +22,7 @@ from storage.errors import (
 from storage.object_store import PART_BYTES, ObjectStore, StoredObject
 
 KIND = "object"
+MAX_KEY_BYTES = 1_024  # of S3; the rows of the ledger are made for it
 _NO_VERSION = "null"  # what S3 calls the version of an object from before its bucket kept any
 
 
@@ -50,6 +51,11 @@ class SourceObject:
     etag: str
     size_bytes: int
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is what programs put where a folder begins, and no file."""
+        return self.size_bytes == 0 and self.address.key.endswith("/")
+
     def to_row(self) -> dict[str, Any]:
         """Return it as a document's row keeps it."""
         return {
@@ -61,6 +67,18 @@ class SourceObject:
             "etag": self.etag,
             "size_bytes": self.size_bytes,
         }
+
+
+def is_usable_name(text: str) -> bool:
+    """Say whether a bucket, key or version of this name can be asked for and written down.
+
+    Neither XML nor Postgres has NUL.
+    """
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        return False
+    return size_bytes <= MAX_KEY_BYTES and "\0" not in text
 
 
 def from_row(row: dict[str, Any]) -> SourceObject | None:

@@ -124,7 +124,8 @@ def _write_result(work: _Work, *, store: ObjectStore, held: Lease) -> _Written:
         RuntimeError: a page is missing or counted twice; a bug of ours, not to be published.
     """
     claim = work.claim
-    options, read_at = OcrOptions.model_validate(work.document.options), work.document.read_at
+    options = OcrOptions.from_row(work.document.options)
+    read_at = work.document.read_at
     totals = DocumentTotals()
     with (
         tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as page_objects,

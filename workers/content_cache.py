@@ -12,21 +12,19 @@ from itertools import groupby
 import structlog
 
 from db import content_cache, known_outcome
-from db.content_cache import Earlier, PagePlace
+from db.content_cache import Earlier
 from db.documents import DocumentClaim
 from db.engine import Transaction
 from db.models import Page
+from db.pages import PagePlace
 from db.states import PageState
 from storage import keys
-from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore
+from workers.earlier_pages import EarlierPagesLostError, read_earlier
 from workers.ocr.options import OcrOptions
+from workers.ocr.page_content import READING
 
 log = structlog.get_logger(__name__)
-
-# To be raised when the same models and options give another text: no earlier result is served then.
-_READING = 1
-_MEDIA_TYPE = "application/gzip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Content:
 
 def content_key(content: Content, model_version: str) -> str:
     """Return what is equal for documents of a tenant that give the same pages."""
-    parts = (str(_READING), content.sha256, content.options.reading_digest(), model_version)
+    parts = (str(READING), content.sha256, content.options.reading_digest(), model_version)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -92,8 +90,8 @@ class ContentCache:
         content.options.page_indexes(len(earlier.pages))
         try:
             places = self._copied(claim, earlier.pages, check)
-        except ObjectNotFoundError:
-            log.warning("pages of an earlier document are gone", earlier=str(earlier.document_id))
+        except EarlierPagesLostError:
+            log.warning("pages of an earlier document are lost", earlier=str(earlier.document_id))
             with self._transaction() as session:
                 content_cache.forget(session, earlier.document_id)
             return None
@@ -126,8 +124,7 @@ class ContentCache:
     ) -> list[PagePlace | None]:
         """Copy the results of pages, object by object; return where each lies now.
 
-        Raises:
-            ObjectNotFoundError: not all of them are there.
+        Errors of ``read_earlier`` pass through, and those of writing.
         """
         places: list[PagePlace | None] = []
         for number, (result_key, group) in enumerate(groupby(pages, lambda page: page.result_key)):
@@ -144,12 +141,8 @@ class ContentCache:
         return places
 
     def _copied_object(self, source: str, rows: Sequence[Page], target: str) -> list[PagePlace]:
-        start, stop = rows[0].result_start or 0, rows[-1].result_stop or 0
-        body = self._store.read_range(source, start=start, stop=stop)
-        if len(body) != stop - start:
-            raise ObjectNotFoundError(source)
-        self._store.put(target, body, media_type=_MEDIA_TYPE)
-        return [
-            PagePlace(target, (row.result_start or 0) - start, (row.result_stop or 0) - start)
-            for row in rows
-        ]
+        places = [PagePlace(source, row.result_start or 0, row.result_stop or 0) for row in rows]
+        body, _ = read_earlier(self._store, places)
+        self._store.put(target, body, media_type=keys.PAGES_MEDIA_TYPE)
+        start = places[0].start
+        return [PagePlace(target, each.start - start, each.stop - start) for each in places]

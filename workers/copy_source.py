@@ -3,11 +3,10 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
 from uuid import UUID
 
 from storage import keys, source_object
-from storage.object_store import PART_BYTES, ObjectStore
+from storage.object_store import ObjectStore
 from storage.source_object import SourceObject
 from workers.ocr.errors import EmptyDocumentError, FileTooLargeError, UnsupportedMediaTypeError
 from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
@@ -75,27 +74,3 @@ class SourceCopier:
                 digest.update(part)
                 written.write(part)
         return CopiedSource(media_type, source.size_bytes, digest.hexdigest())
-
-    def put_unlocked(
-        self, document_id: UUID, attempt: int, file: BinaryIO, *, check: Callable[[], None]
-    ) -> tuple[str, str]:
-        """Store the bytes of a document without their encryption; return their key and SHA-256.
-
-        Args:
-            document_id: whose they are.
-            attempt: of the split, beside whose others they lie.
-            file: is read from its beginning.
-            check: is called between two parts; what it raises ends the copy.
-
-        Raises:
-            StorageError: the store does not do its part.
-        """
-        key = keys.unlocked_source_key(document_id, attempt)
-        digest = hashlib.sha256()
-        file.seek(0)
-        with self._store.writer(key, media_type=MediaType.PDF) as written:
-            while part := file.read(PART_BYTES):
-                check()
-                digest.update(part)
-                written.write(part)
-        return key, digest.hexdigest()

@@ -132,7 +132,7 @@ def _read(document_id: UUID, page_index: int, transaction: Transaction) -> _Want
             page.generation,
             page_index,
             document_sources.readable(document),
-            OcrOptions.model_validate(document.options).dpi,
+            OcrOptions.from_row(document.options).dpi,
             page.result_key if page.state == PageState.OK else None,
             page.result_start or 0,
             page.result_stop or 0,

@@ -11,12 +11,13 @@ from db.document_sources import ReadableBytes
 from db.documents import DocumentClaim
 from db.engine import Session, Transaction
 from storage import source_object
+from storage.object_store import ObjectStore
 from storage.source_object import SourceObject
 from workers.copy_source import SourceCopier
 from workers.ocr.errors import EncryptedDocumentError
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
-from workers.unlocked_pdf import write_unlocked
+from workers.unlocked_pdf import store_unlocked, write_unlocked
 
 log = structlog.get_logger(__name__)
 
@@ -57,29 +58,33 @@ class SourceOpener:
     """Makes sources readable, once for each document.
 
     Args:
+        store: takes the bytes without their encryption.
         transaction: opens a transaction.
         source_file: the bytes on local disk.
-        copier: brings bytes to where those of a document lie.
+        copier: brings objects of users to where the bytes of a document lie.
         renderer: opens them.
     """
 
     def __init__(
         self,
         *,
+        store: ObjectStore,
         transaction: Transaction,
         source_file: SourceFile,
         copier: SourceCopier,
         renderer: PageRenderer,
     ) -> None:
+        self._store = store
         self._transaction = transaction
         self._source_file = source_file
         self._copier = copier
         self._renderer = renderer
 
-    def sha256_of(self, source: ClaimedSource, *, check: Callable[[], None]) -> str:
-        """Return the hash of a document's bytes; those in a user's bucket are copied for it.
+    def ensure_copied(self, source: ClaimedSource, *, check: Callable[[], None]) -> str:
+        """Copy a document's bytes if they lie in a user's bucket still; return their SHA-256.
 
-        What is copied is the document's own: from here on it is as if it had been uploaded.
+        What is copied is noted, and the document's own: from here on it is as if it had been
+        uploaded.
 
         Errors of ``SourceCopier.copy`` pass through, and those of ``db.known_outcome.commit``.
         """
@@ -104,11 +109,18 @@ class SourceOpener:
         log.info("source copied", size_bytes=copied.size_bytes)
         return copied.sha256
 
-    def page_count(self, source: ClaimedSource, sha256: str, *, check: Callable[[], None]) -> int:
-        """Open a document and return how many pages it has.
+    def open_readable(
+        self, source: ClaimedSource, sha256: str, *, check: Callable[[], None]
+    ) -> int:
+        """Open a document in the renderer and return how many pages it has.
 
         One that needs the password that came with it is written without its encryption, stored
         so, and read so from then on; nobody but this has to know the password.
+
+        Args:
+            source: of the document.
+            sha256: of its bytes, as ``ensure_copied`` returned it.
+            check: is called between two parts of what is stored; what it raises ends that.
 
         Raises:
             EncryptedDocumentError: the password is missing or wrong.
@@ -138,8 +150,8 @@ class SourceOpener:
         # name, and so goes with this process.
         with tempfile.TemporaryFile(dir=path.parent) as file:
             write_unlocked(path, file, password=password, limits=self._renderer.limits)
-            key, unlocked_sha256 = self._copier.put_unlocked(
-                claim.document_id, claim.attempt, file, check=check
+            key, unlocked_sha256 = store_unlocked(
+                self._store, claim.document_id, claim.attempt, file, check=check
             )
         known_outcome.commit(
             self._transaction,

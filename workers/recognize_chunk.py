@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -27,14 +27,12 @@ from workers.ocr.page_reader import Engine, PageReader
 from workers.ocr.reduced_page import REDUCTION, reduce_image_page, warn_of_reduction
 from workers.ocr.rendered_page import RenderedPage
 from workers.page_cache import PageCache
+from workers.page_outcome import PageOutcome, outcome_of
 from workers.page_renderer import PageRenderer
-from workers.read_page import ReadPage, read_page
 from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
-
-RESULT_MEDIA_TYPE = "application/gzip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def _read_work(session: Session, claim: ChunkClaim) -> _Work:
         claim,
         document.tenant,
         document_sources.readable(document),
-        OcrOptions.model_validate(document.options),
+        OcrOptions.from_row(document.options),
         Priority(document.priority),
     )
 
@@ -174,14 +172,16 @@ def _read(
     reader: PageReader,
     work: _Work,
     cache: PageCache | None,
-) -> Iterator[ReadPage]:
+) -> Iterator[PageOutcome]:
     is_reduced = work.claim.is_last_try
-    if cache is not None and not is_reduced:
+    # What came with a password serves nobody, and asks for nothing.
+    is_encrypted = work.source.key is not None
+    if cache is not None and not is_reduced and not is_encrypted:
         yield from cache.read_pages(rendered, reader, tenant=work.tenant)
         return
-    outcomes = reader.read_pages(rendered)
-    for outcome in warn_of_reduction(outcomes) if is_reduced else outcomes:
-        yield read_page(outcome, reader.model_version)
+    results = reader.read_pages(rendered)
+    for result in warn_of_reduction(results) if is_reduced else results:
+        yield outcome_of(result, reader.model_version)
 
 
 def _require_all_pages(records: Sequence[PageRecord], work: _Work) -> None:
@@ -240,7 +240,7 @@ def _while_held(
         yield page
 
 
-def store_pages(store: ObjectStore, key: str, pages: Iterable[ReadPage]) -> list[PageRecord]:
+def store_pages(store: ObjectStore, key: str, pages: Iterable[PageOutcome]) -> list[PageRecord]:
     """Write one object of page results and return where in it each page lies.
 
     Each page is a gzip member of its own, so that one page is one range of bytes and the whole
@@ -248,12 +248,12 @@ def store_pages(store: ObjectStore, key: str, pages: Iterable[ReadPage]) -> list
     """
     records = []
     start = 0
-    with store.writer(key, media_type=RESULT_MEDIA_TYPE) as writer:
+    with store.writer(key, media_type=keys.PAGES_MEDIA_TYPE) as writer:
         for page in pages:
             member = gzip.compress(orjson.dumps(page.body), mtime=0)
             writer.write(member)
             stop = start + len(member)
-            place = {"result_start": start, "result_stop": stop}
-            records.append(PageRecord(page.page_index, page.state, {**page.columns, **place}))
+            values = {**page.record.values, "result_start": start, "result_stop": stop}
+            records.append(replace(page.record, values=values))
             start = stop
     return records

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from workers import broker
 
-_WINDOW_S = 60
+WINDOW_S = 60
 _MICROSECONDS = 1_000_000
 
 # KEYS: the bucket. ARGV: requests a minute, microseconds of a minute.
@@ -59,6 +59,6 @@ def take(key_id: str, max_requests_per_minute: int) -> Taken:
     bucket = broker.key(f"requests.{key_id}")
     with broker.redis_client() as client:
         is_allowed, left, wait_us = client.eval(
-            _TAKE, 1, bucket, max_requests_per_minute, _WINDOW_S * _MICROSECONDS
+            _TAKE, 1, bucket, max_requests_per_minute, WINDOW_S * _MICROSECONDS
         )
     return Taken(bool(is_allowed), int(left), wait_us / _MICROSECONDS)

@@ -18,6 +18,7 @@ from workers.devices import Device
 from workers.engine_setup import chosen_bundle, make_engine, render_limits
 from workers.object_storage import make_store
 from workers.ocr.engine import OcrEngine
+from workers.open_source import SourceOpener
 from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
@@ -48,8 +49,14 @@ class Runtime:
         return SourceFile(self.store, folder=self.settings.home / "sources")
 
     @cached_property
-    def source_copier(self) -> SourceCopier:
-        return SourceCopier(self.store, max_bytes=self.settings.max_file_bytes)
+    def source_opener(self) -> SourceOpener:
+        return SourceOpener(
+            store=self.store,
+            transaction=self.database.transaction,
+            source_file=self.source_file,
+            copier=SourceCopier(self.store, max_bytes=self.settings.max_file_bytes),
+            renderer=self.renderer,
+        )
 
     @cached_property
     def content_cache(self) -> ContentCache | None:
@@ -79,6 +86,15 @@ class Runtime:
     @cached_property
     def rules(self) -> WorkRules:
         return work_rules(self.settings)
+
+    def engine_for_reading(self) -> OcrEngine:
+        """Return the engine, once the splits have been told what this slot reads with.
+
+        Raises:
+            DatabaseError: they could not be told, and will be the next time.
+        """
+        self.note_models()
+        return self.engine
 
     def note_models(self) -> None:
         """Tell the splits what this slot reads with, once, before it reads anything.

@@ -1,8 +1,9 @@
 """The program that puts hidden text into hostile PDFs: ``python -m workers.searchable_child``.
 
-Its owner is ``workers.searchable_document``, or ``workers.unlocked_pdf``, which has it write a file
-as it is. Like the render child it holds no secret and is under resource limits; unlike it, it may
-write to one file, which its owner has opened.
+Its owner is ``workers.pdf_child``, for ``workers.searchable_document``, or for
+``workers.unlocked_pdf``, which has it write a file as it is. Like the render child it holds no
+secret and is under resource limits; unlike it, it may write to one file, which its owner has
+opened.
 
 CONFIG is that of ``workers.render_child`` with ``output_fd`` and ``max_output_bytes``. Requests::
 

@@ -5,19 +5,15 @@ An image becomes a PDF of its page images, which the render child decodes; that 
 page by page, from pixels and numbers alone.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
 from workers.ocr.errors import (
     DocumentError,
-    EmptyDocumentError,
-    EncryptedDocumentError,
-    PageCrashedError,
     PageError,
     PageTimeoutError,
     UnreadableDocumentError,
@@ -28,7 +24,8 @@ from workers.ocr.exports.pdf_writer import ImagePdfWriter
 from workers.ocr.formats import HEAD_BYTES, MediaType, sniff
 from workers.ocr.rendered_page import RenderedPage
 from workers.page_renderer import PageRenderer, RenderLimits
-from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
+from workers.pdf_child import PdfChild
+from workers.render_process import ChildDiedError, ChildOvertimeError
 
 ReadPages = Callable[[], Iterator[Page]]
 """Reads the wanted page objects from the beginning, in page order."""
@@ -37,12 +34,6 @@ ReadPages = Callable[[], Iterator[Page]]
 _MORE_BYTES: Final = 512 * 2**20
 # Enough for two pages that are given up, each tried twice.
 _MOST_STARTS: Final = 5
-# Writing takes as long as the file is large: this much for each of its MiB.
-_WRITE_S_PER_MIB: Final = 1.0
-_ERRORS: Final[dict[str, type[DocumentError]]] = {
-    error.code: error
-    for error in (EmptyDocumentError, EncryptedDocumentError, UnreadableDocumentError)
-}
 
 
 def write_searchable_pdf(
@@ -129,33 +120,24 @@ class _PdfMaker:
         else:
             self._untouched.add(number)
 
-    def _start(self) -> RenderProcess:
-        limits = self._limits
-        size_bytes = self._source.stat().st_size
-        return RenderProcess(
-            memory_bytes=limits.memory_bytes,
-            max_pixels=1,
-            max_pages=limits.max_pages,
-            max_file_bytes=limits.max_file_bytes,
-            program="workers.searchable_child",
-            output=(self._output.fileno(), 2 * size_bytes + _MORE_BYTES),
+    def _start(self) -> PdfChild:
+        return PdfChild(
+            self._source,
+            self._output,
+            self._limits,
+            max_output_bytes=2 * self._source.stat().st_size + _MORE_BYTES,
         )
 
     def _fill(
         self,
-        child: RenderProcess,
+        child: PdfChild,
         header: Header,
         pages: Iterator[Page],
         wanted: range | None,
         adding: list[int],
     ) -> None:
         """Open, add and write; ``adding`` holds the page that is being added, if one is."""
-        path = str(self._source.resolve())
-        opened = self._ask(
-            child,
-            {"op": "open", "path": path, "password": self._password},
-            timeout_s=self._limits.open_timeout_s,
-        )
+        opened = child.open(self._password)
         facts = PageFacts(header)
         for page in pages:
             facts.add(page)
@@ -164,55 +146,27 @@ class _PdfMaker:
                 continue
             adding[:] = [number]
             try:
-                self._ask(child, {"op": "add", "page": page}, timeout_s=self._limits.page_timeout_s)
-            except _PageRefusedError:
+                child.ask({"op": "add", "page": page}, timeout_s=self._limits.page_timeout_s)
+            except DocumentError:
+                # MuPDF cannot change the page, which then stays as it is.
                 self._untouched.add(number)
         adding.clear()
         texts = {**facts.as_texts(), **self._without_text()}
-        os.ftruncate(self._output.fileno(), 0)
-        self._output.seek(0)
-        timeout_s = self._limits.open_timeout_s
-        timeout_s += _WRITE_S_PER_MIB * self._source.stat().st_size / 2**20
         if wanted is None and opened["can_append"]:
             with self._source.open("rb") as stream:
                 shutil.copyfileobj(stream, self._output)
             self._output.flush()
-            self._ask(child, {"op": "append", "facts": texts}, timeout_s=timeout_s)
+            child.ask({"op": "append", "facts": texts}, timeout_s=child.write_timeout_s)
         else:
             last = opened["page_count"]
             chosen = None if wanted is None else [wanted.start, min(wanted.stop - 1, last)]
             request = {"op": "write", "facts": texts, "pages": chosen}
-            self._ask(child, request, timeout_s=timeout_s)
+            child.ask(request, timeout_s=child.write_timeout_s)
 
     def _without_text(self) -> dict[str, str]:
         if not self._untouched:
             return {}
         return {"PagefleetPagesWithoutText": " ".join(map(str, sorted(self._untouched)))}
-
-    @staticmethod
-    def _ask(child: RenderProcess, request: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
-        """Ask the child and wait for its answer.
-
-        Raises:
-            DocumentError: it says that the file is at fault.
-            _PageRefusedError: a page could not be changed.
-            ChildDiedError: it died, or ran out of memory.
-            ChildOvertimeError: its time is over.
-        """
-        child.ask(request, timeout_s=timeout_s)
-        answer = child.receive()
-        if "ok" in answer:
-            return dict(answer["ok"])
-        code, message = answer["error"]["code"], answer["error"]["message"]
-        if code == PageCrashedError.code:
-            raise ChildDiedError(message)
-        if request["op"] == "add":
-            raise _PageRefusedError(message)
-        raise _ERRORS.get(code, UnreadableDocumentError)(message)
-
-
-class _PageRefusedError(Exception):
-    """MuPDF cannot change a page, which then stays as it is."""
 
 
 def _write_images(

@@ -13,13 +13,10 @@ from db.planned_chunks import PlannedChunk, plan_chunks
 from db.states import Priority
 from workers import claimed_work, dispatch, queue_room
 from workers.content_cache import Content, ContentCache
-from workers.copy_source import SourceCopier
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.lease import Lease
 from workers.ocr.options import OcrOptions
 from workers.open_source import ClaimedSource, SourceOpener, read_source
-from workers.page_renderer import PageRenderer
-from workers.source_file import SourceFile
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -41,10 +38,8 @@ def split_document(
     document_id: UUID,
     *,
     transaction: Transaction,
-    source_file: SourceFile,
-    source_copier: SourceCopier,
+    opener: SourceOpener,
     cache: ContentCache | None,
-    renderer: PageRenderer,
     chunk_pages: int,
     rules: WorkRules,
 ) -> int:
@@ -63,17 +58,14 @@ def split_document(
     if work is None:
         return 0
     claim = work.claim
-    opener = SourceOpener(
-        transaction=transaction, source_file=source_file, copier=source_copier, renderer=renderer
-    )
 
     page_count = 0
     with claimed_work.held(claim, documents, transaction=transaction, rules=rules) as lease:
-        sha256 = opener.sha256_of(work.source, check=lease.check)
-        page_count = _serve(work, sha256, cache, lease, rules) or 0
-        if page_count:
-            return page_count
-        page_count = opener.page_count(work.source, sha256, check=lease.check)
+        sha256 = opener.ensure_copied(work.source, check=lease.check)
+        served = _serve(work, sha256, cache, lease, rules)
+        if served is not None:
+            return served
+        page_count = opener.open_readable(work.source, sha256, check=lease.check)
         wanted = work.options.page_indexes(page_count)
         chunks = plan_chunks(wanted, chunk_pages=chunk_pages)
         with queue_room.place_for_chord(len(chunks), limit=rules.queue_limit) as by_chord:
@@ -124,7 +116,7 @@ def _read_work(session: Session, claim: DocumentClaim) -> _Work:
     return _Work(
         read_source(session, claim),
         document.tenant,
-        OcrOptions.model_validate(document.options),
+        OcrOptions.from_row(document.options),
         Priority(document.priority),
     )
 

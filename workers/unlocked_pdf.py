@@ -1,27 +1,27 @@
-"""Write a PDF without its encryption, in a child under limits (``workers.searchable_child``)."""
+"""Write a PDF without its encryption, and store it beside the document's source.
 
+It is written in a child under limits (``workers.searchable_child``).
+"""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
+from uuid import UUID
 
-from workers.ocr.errors import (
-    DocumentError,
-    EmptyDocumentError,
-    EncryptedDocumentError,
-    PageCrashedError,
-    UnreadableDocumentError,
-)
+from storage import keys
+from storage.object_store import PART_BYTES, ObjectStore
+from workers.ocr.errors import UnreadableDocumentError
+from workers.ocr.formats import MediaType
 from workers.page_renderer import RenderLimits
-from workers.render_process import ChildDiedError, ChildOvertimeError, RenderProcess
+from workers.pdf_child import PdfChild
+from workers.render_process import ChildDiedError, ChildOvertimeError
 
-_BYTES_PER_MIB: Final = 2**20
 # A file of compressed object streams grows when it is written anew.
-_MORE_BYTES: Final = 64 * _BYTES_PER_MIB
+_MORE_BYTES: Final = 64 * 2**20
 _GROWTH: Final = 4
-_WRITE_S_PER_MIB: Final = 1.0
-_ERRORS: Final[dict[str, type[DocumentError]]] = {
-    error.code: error
-    for error in (EmptyDocumentError, EncryptedDocumentError, UnreadableDocumentError)
-}
+_TRIES: Final = 2
 
 
 def write_unlocked(source: Path, output: BinaryIO, *, password: str, limits: RenderLimits) -> None:
@@ -38,53 +38,51 @@ def write_unlocked(source: Path, output: BinaryIO, *, password: str, limits: Ren
         UnreadableDocumentError: the file cannot be opened, or not be written.
         RenderChildError: the child cannot be started.
     """
-    try:
-        _write_once(source, output, password, limits)
-    except (ChildDiedError, ChildOvertimeError):
-        # It need not have ended of the file: the machine may have been slow, or short of memory.
-        output.truncate(0)
+    max_output_bytes = _GROWTH * source.stat().st_size + _MORE_BYTES
+    ended: ChildDiedError | ChildOvertimeError | None = None
+    # A child that ends need not have ended of the file: the machine may have been slow, or short of
+    # memory.
+    for _ in range(_TRIES):
+        child = PdfChild(source, output, limits, max_output_bytes=max_output_bytes)
         try:
-            _write_once(source, output, password, limits)
+            with closing(child):
+                child.open(password)
+                child.ask({"op": "unlock"}, timeout_s=child.write_timeout_s)
         except (ChildDiedError, ChildOvertimeError) as error:
-            raise UnreadableDocumentError(
-                "The file crashed the program that removes its encryption. Send it without "
-                "encryption."
-            ) from error
+            ended = error
+        else:
+            return
+    raise UnreadableDocumentError(
+        "The file crashed the program that removes its encryption. Send it without encryption."
+    ) from ended
 
 
-def _write_once(source: Path, output: BinaryIO, password: str, limits: RenderLimits) -> None:
-    size_bytes = source.stat().st_size
-    opening_s = limits.open_timeout_s
-    writing_s = opening_s + _WRITE_S_PER_MIB * size_bytes / _BYTES_PER_MIB
-    child = RenderProcess(
-        memory_bytes=limits.memory_bytes,
-        max_pixels=1,
-        max_pages=limits.max_pages,
-        max_file_bytes=limits.max_file_bytes,
-        program="workers.searchable_child",
-        output=(output.fileno(), _GROWTH * size_bytes + _MORE_BYTES),
-    )
-    try:
-        request = {"op": "open", "path": str(source.resolve()), "password": password}
-        _ask(child, request, timeout_s=opening_s)
-        _ask(child, {"op": "unlock"}, timeout_s=writing_s)
-    finally:
-        child.close()
+def store_unlocked(
+    store: ObjectStore,
+    document_id: UUID,
+    attempt: int,
+    file: BinaryIO,
+    *,
+    check: Callable[[], None],
+) -> tuple[str, str]:
+    """Store the bytes of a document without their encryption; return their key and SHA-256.
 
-
-def _ask(child: RenderProcess, request: dict[str, Any], *, timeout_s: float) -> None:
-    """Ask the child and wait for its answer.
+    Args:
+        store: takes them.
+        document_id: whose they are.
+        attempt: of the split, beside whose others they lie.
+        file: is read from its beginning.
+        check: is called between two parts; what it raises ends the copy.
 
     Raises:
-        DocumentError: it says that the file is at fault.
-        ChildDiedError: it died, or ran out of memory.
-        ChildOvertimeError: its time is over.
+        StorageError: the store does not do its part.
     """
-    child.ask(request, timeout_s=timeout_s)
-    answer = child.receive()
-    if "ok" in answer:
-        return
-    code, message = answer["error"]["code"], answer["error"]["message"]
-    if code == PageCrashedError.code:
-        raise ChildDiedError(message)
-    raise _ERRORS.get(code, UnreadableDocumentError)(message)
+    key = keys.unlocked_source_key(document_id, attempt)
+    digest = hashlib.sha256()
+    file.seek(0)
+    with store.writer(key, media_type=MediaType.PDF) as written:
+        while part := file.read(PART_BYTES):
+            check()
+            digest.update(part)
+            written.write(part)
+    return key, digest.hexdigest()

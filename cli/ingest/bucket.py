@@ -5,7 +5,6 @@ Nothing is lost when the command is stopped: run again, it finds its batch and w
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -14,33 +13,28 @@ from uuid import UUID
 
 import typer
 
-from cli.client import ApiClient, BatchStatus
+from cli.api_views import BatchStatus
+from cli.client import ApiClient
 from cli.console import notices, output, print_json_line, shown
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
-from cli.ingest.dry_run import Plan
-from cli.progress import progress_bar
+from cli.ingest.batch import batch_of
+from cli.ingest.dry_run import Plan, estimate_seconds
+from cli.ingest.journal import Journal
+from cli.ingest.report import FAILED_DOCUMENTS, SHOWN_FAILURES, Written
+from cli.progress import LINE_EVERY_S, progress_bar
+from cli.status import watch_batch
 from cli.watch import follow
 from cli.whole_file import whole_file
 
 SCHEME: Final = "s3://"
 _MANIFEST_ENDINGS: Final = frozenset({".csv", ".ndjson", ".jsonl"})
-_LINE_EVERY_S: Final = 10.0
-_SHOWN_FAILURES: Final = 20
-_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
 
 
 @dataclass(slots=True)
-class BucketReport:
+class BucketReport(Written):
     """A report that was written; ``failed`` are the first records of documents that failed."""
 
-    csv: Path
-    ndjson: Path
-    by_state: Counter[str] = field(default_factory=Counter)
     failed: list[Mapping[str, Any]] = field(default_factory=list)
-
-    @property
-    def failures(self) -> int:
-        return sum(self.by_state[state] for state in _FAILED_DOCUMENTS)
 
 
 def source_of_address(address: str) -> dict[str, Any]:
@@ -83,7 +77,46 @@ def plan_bucket(
             bar.show(name, plan.files, None)
             cursor = part.next_cursor
             if cursor is None:
-                return plan
+                break
+    plan.seconds = estimate_seconds(plan, client)
+    return plan
+
+
+def fill_from_bucket(
+    client: ApiClient,
+    name: str,
+    options: Mapping[str, Any],
+    source: Mapping[str, Any],
+    journal: Path,
+    *,
+    report: Path,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Let the API fill a batch, watch it find the objects, and write a report.
+
+    Args:
+        client: of the API.
+        name: of the batch.
+        options: of its documents.
+        source: what it is filled from; see ``source_of_address``.
+        journal: knows the batch, once there is one.
+        report: where the report goes, without its endings.
+        wait: whether to go on until all is read.
+        as_json: whether each document of the report goes to standard output too.
+
+    Raises:
+        ApiError: the API refuses, or does not answer.
+        CommandError: the batch was begun with other options, or the report cannot be written.
+        Exit: some objects were not found, or documents failed.
+    """
+    with Journal(journal) as kept:
+        batch_id = batch_of(client, kept, name, options, source)
+    listed = watch_listing(client, batch_id)
+    if wait:
+        listed = watch_batch(client, listed, as_json=False)
+    written = write_bucket_report(client, batch_id, report, as_json=as_json)
+    summarize(listed, written, as_json=as_json)
 
 
 def watch_listing(client: ApiClient, batch_id: UUID) -> BatchStatus:
@@ -102,7 +135,7 @@ def watch_listing(client: ApiClient, batch_id: UUID) -> BatchStatus:
                 note = f"{batch.documents:,} documents, {batch.documents_final:,} of them read"
                 bar.show(batch.name, found, None, note=note)
                 now = time.monotonic()
-                if not bar.is_shown and now - line_at >= _LINE_EVERY_S:
+                if not bar.is_shown and now - line_at >= LINE_EVERY_S:
                     line_at = now
                     bar.print(f"{batch.name}: {found:,} objects found; {note}")
     except ApiError as error:
@@ -192,5 +225,5 @@ def _show_summary(batch: BatchStatus, written: BucketReport, found: int) -> None
 
 def _count(written: BucketReport, record: Mapping[str, Any]) -> None:
     written.by_state[record["state"]] += 1
-    if record["state"] in _FAILED_DOCUMENTS and len(written.failed) < _SHOWN_FAILURES:
+    if record["state"] in FAILED_DOCUMENTS and len(written.failed) < SHOWN_FAILURES:
         written.failed.append(record)

@@ -18,28 +18,19 @@ from cli.console import as_text, json_line, notices, output, print_json_line, sh
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.ingest.archives import ArchiveLimits
 from cli.ingest.batch import batch_of
-from cli.ingest.bucket import (
-    SCHEME,
-    plan_bucket,
-    source_of_address,
-    summarize,
-    watch_listing,
-    write_bucket_report,
-)
+from cli.ingest.bucket import SCHEME, fill_from_bucket, plan_bucket, source_of_address
 from cli.ingest.dry_run import Plan, estimate_seconds, look
 from cli.ingest.found import Found, Source
 from cli.ingest.journal import Journal
 from cli.ingest.patience import Patience, StoppedError
-from cli.ingest.report import Written, records, write_report
+from cli.ingest.report import SHOWN_FAILURES, Written, records, write_report
 from cli.ingest.run import Tally, run
 from cli.ingest.source import source_of
 from cli.ingest.upload import Sent, Uploader
-from cli.progress import Bar, progress_bar
+from cli.progress import LINE_EVERY_S, Bar, progress_bar
 from cli.secret_options import read_secret
 from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, watch_batch
 
-_LINE_EVERY_S: Final = 10.0
-_SHOWN_FAILURES: Final = 20
 _LIMITS: Final = ArchiveLimits()
 
 
@@ -67,7 +58,10 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
         bool, typer.Option("--wait", help="Go on until all is read; the report then says how.")
     ] = False,
     jobs: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="Files that are sent at once.")
+        int,
+        typer.Option(
+            min=1, max=64, metavar="N", help="Files of this machine that are sent at once."
+        ),
     ] = 4,
     report: Annotated[
         Path, typer.Option(metavar="PATH", help="Where the report goes, without its endings.")
@@ -78,7 +72,12 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
     ] = None,
     max_wait_s: Annotated[
         float,
-        typer.Option("--max-wait", min=0, metavar="S", help="Longest pause the API may ask for."),
+        typer.Option(
+            "--max-wait",
+            min=0,
+            metavar="S",
+            help="Longest pause the API may ask for while files of this machine are sent.",
+        ),
     ] = 3_600.0,
     max_members: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most members of an archive.")
@@ -119,17 +118,12 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
         bucket, chosen = source_of_address(source), _parsed(options)
         with connect(api_url, key) as client:
             if dry_run:
-                plan = plan_bucket(client, batch, chosen, bucket)
-                plan.seconds = estimate_seconds(plan, client)
-                _show_plan(plan, [], as_json=as_json)
+                _show_plan(plan_bucket(client, batch, chosen, bucket), [], as_json=as_json)
                 return
-            with Journal(journal or _default_journal(source, batch, client.address)) as kept:
-                batch_id = batch_of(client, kept, batch, chosen, bucket)
-            listed = watch_listing(client, batch_id)
-            if wait:
-                listed = watch_batch(client, listed, as_json=False)
-            filled = write_bucket_report(client, batch_id, report, as_json=as_json)
-        summarize(listed, filled, as_json=as_json)
+            path = journal or _default_journal(source, batch, client.address)
+            fill_from_bucket(
+                client, batch, chosen, bucket, path, report=report, wait=wait, as_json=as_json
+            )
         return
     found = source_of(Path(source), limits)
     if dry_run:
@@ -200,7 +194,7 @@ class _Console:
         said = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
         self.bar.show(self._label, tally.files, None, note=said)
         now = time.monotonic()
-        if not self.bar.is_shown and now - self._line_at >= _LINE_EVERY_S:
+        if not self.bar.is_shown and now - self._line_at >= LINE_EVERY_S:
             self._line_at = now
             self.bar.print(f"{self._label}: {tally.files:,} files; {said or 'all known'}")
         if sent is None:
@@ -237,7 +231,7 @@ def _summarize(journal: Journal, written: Written, batch_id: UUID, *, as_json: b
         each for each in records(journal) if each["error_code"] and each["state"] != "skipped"
     )
     with closing(failed):
-        for _, each in zip(range(_SHOWN_FAILURES), failed, strict=False):
+        for _, each in zip(range(SHOWN_FAILURES), failed, strict=False):
             notices().print(
                 f"{shown(str(each['path']))}: {each['state']}: {each['error_code']}", markup=False
             )

@@ -1,23 +1,23 @@
 """A manifest as a source: a row for each file, with what goes with it."""
 
-import csv
 import hashlib
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 from api.manifest_rows import (
     LINE_CHARACTERS,
     HeaderError,
+    LineTooLongError,
     Row,
     RowError,
     csv_header,
     csv_rows,
     fields_of,
-    json_row,
+    json_rows,
     path_of,
 )
 from cli.errors import EXIT_USAGE, CommandError
@@ -89,16 +89,8 @@ class Manifest:
     def _json_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
             lines = _Lines(file)
-            while True:
-                try:
-                    line = next(lines)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    yield lines.number, RowError(f"The row is no JSON: {error}.")
-                    continue
-                if line.strip():
-                    yield lines.number, _parsed(line)
+            for row in json_rows(lines):
+                yield lines.number, row
 
     def _opened(self) -> IO[str]:
         try:
@@ -126,7 +118,7 @@ class _Lines:
         self.number = 0
         self._file = file
 
-    def __iter__(self) -> "_Lines":
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
@@ -138,15 +130,7 @@ class _Lines:
             return line
         while line and not line.endswith("\n"):
             line = self._file.readline(LINE_CHARACTERS)
-        # As the module's own, which a reader of CSV passes on.
-        raise csv.Error(f"it has a line of more than {LINE_CHARACTERS:,} characters")
-
-
-def _parsed(line: str) -> Row | RowError:
-    try:
-        return json_row(line)
-    except RowError as error:
-        return error
+        raise LineTooLongError(f"A line has more than {LINE_CHARACTERS:,} characters.")
 
 
 def _fields(row: Row) -> SentFields:

@@ -31,8 +31,10 @@ COLUMNS: Final = (
 # What a file is whose document somebody has deleted meanwhile.
 _DELETED: Final = "deleted"
 # Of the files that were sent.
-_FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
+FAILED_DOCUMENTS: Final = frozenset({"failed", "partly_succeeded", "cancelled"})
 _NOT_SENT: Final = frozenset({states.REFUSED, states.FAILED, states.PENDING})
+# Of what failed, named on the terminal too.
+SHOWN_FAILURES: Final = 20
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Written:
     @property
     def failures(self) -> int:
         """Files that were not sent though they should have been, or whose documents failed."""
-        return sum(self.by_state[state] for state in _NOT_SENT | _FAILED_DOCUMENTS)
+        return sum(self.by_state[state] for state in _NOT_SENT | FAILED_DOCUMENTS)
 
 
 def write_report(journal: Journal, stem: Path) -> Written:

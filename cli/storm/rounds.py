@@ -15,7 +15,8 @@ from uuid import UUID
 from bench.errors import BenchError
 from bench.faults.s3_proxy import Weather
 from bench.process_usage import resident_bytes
-from cli.client import UNREACHABLE, ApiClient, DocumentStatus
+from cli.api_views import DocumentStatus
+from cli.client import UNREACHABLE, ApiClient
 from cli.errors import ApiError
 from cli.storm import broker
 from cli.storm.clients import StormClients

@@ -1,32 +1,18 @@
 """Migrations lead from an empty database to the models, and no further the second time."""
 
-from pathlib import Path
 from typing import Any
 
-import alembic.command
-import alembic.config
 import sqlalchemy
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import text
 
-import db
 from db import api_keys, batches, cancelling, chunks, deleting
 from db.engine import Database, driver_url
 from db.ids import new_id
 from db.migrate import migrate
-from db.models import Batch, Model
+from db.models import Batch
 from db.scopes import Scope
 from tests.support.rows import TENANT, add_document, add_recognizing_document
-
-
-def differences(database_url: str) -> list[object]:
-    engine = sqlalchemy.create_engine(driver_url(database_url))
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
-        found: list[object] = compare_metadata(context, Model.metadata)
-    engine.dispose()
-    return found
+from tests.support.schema import differences, go_back
 
 
 def test_a_migrated_database_has_the_tables_of_the_models(database_url: str) -> None:
@@ -37,16 +23,6 @@ def test_a_database_can_be_migrated_again(database_url: str) -> None:
     migrate(database_url)
 
     assert differences(database_url) == []
-
-
-def go_back(database_url: str, revision: str) -> None:
-    configuration = alembic.config.Config()
-    configuration.set_main_option("script_location", str(Path(db.__file__).parent / "migrations"))
-    engine = sqlalchemy.create_engine(driver_url(database_url))
-    with engine.begin() as connection:
-        configuration.attributes["connection"] = connection
-        alembic.command.downgrade(configuration, revision)
-    engine.dispose()
 
 
 def write(database_url: str, statement: str) -> None:

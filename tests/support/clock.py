@@ -2,7 +2,7 @@
 
 
 class Clock:
-    """Tells the time in seconds that ``now_s`` holds."""
+    """Stands until the test moves it."""
 
     def __init__(self) -> None:
         self.now_s = 1_000.0

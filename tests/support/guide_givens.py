@@ -13,7 +13,8 @@ from uuid import UUID
 
 import httpx
 
-from cli.client import ApiClient, DocumentStatus
+from cli.api_views import DocumentStatus
+from cli.client import ApiClient
 from cli.samples import Sample
 from db import api_keys, documents
 from db.engine import Database, Session

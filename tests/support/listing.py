@@ -9,7 +9,7 @@ from typing import Any
 
 from api.accept_document import PageLimits
 from api.admission import Admission, Limits, count_load
-from api.list_batches import ListingRules, list_batches, list_until
+from api.fill_batches import ListingRules, fill_for_a_turn, fill_until
 from api.place_settings import AllowedSource
 from db.engine import Database, Transaction
 from db.states import Priority
@@ -73,7 +73,7 @@ def take_turn(
     stop: threading.Event | None = None,
 ) -> bool:
     """Let one listing have its turn; False: none is due."""
-    return list_batches(
+    return fill_for_a_turn(
         stop or threading.Event(),
         transaction=transaction or database.transaction,
         store=store,
@@ -95,7 +95,7 @@ def listing_in_thread(
     """Do what the thread of ``reconcile`` does, while the block runs."""
     stop = threading.Event()
     thread = threading.Thread(
-        target=list_until,
+        target=fill_until,
         args=[stop],
         kwargs={
             "transaction": database.transaction,

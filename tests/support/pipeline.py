@@ -22,6 +22,7 @@ from workers.content_cache import ContentCache
 from workers.copy_source import SourceCopier
 from workers.ocr.modes import Mode, TextOrder
 from workers.ocr.options import OcrOptions
+from workers.open_source import SourceOpener
 from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.recognize_chunk import ChunkOutcome, recognize_chunk
@@ -76,10 +77,14 @@ class Pipeline:
         return split_document(
             document_id,
             transaction=self.database.transaction,
-            source_file=self.source_file,
-            source_copier=SourceCopier(self.store, max_bytes=self.max_file_bytes),
+            opener=SourceOpener(
+                store=self.store,
+                transaction=self.database.transaction,
+                source_file=self.source_file,
+                copier=SourceCopier(self.store, max_bytes=self.max_file_bytes),
+                renderer=self.renderer,
+            ),
             cache=self.cache,
-            renderer=self.renderer,
             chunk_pages=self.chunk_pages,
             rules=self.rules,
         )

@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from storage.errors import StorageUnavailableError
+from storage.errors import StorageError, StorageUnavailableError
 from storage.memory import InMemoryObjectStore
 from storage.object_store import ObjectWriter, StoredObject
 
 
 class RefusingObjectStore(InMemoryObjectStore):
-    """Hands out what it has and takes nothing while ``is_away``."""
+    """Hands out what it has, but ``refused`` keys, and takes nothing while ``is_away``."""
 
     def __init__(self) -> None:
         super().__init__()
         self.is_away = False
+        self.refused: dict[str, StorageError] = {}
+
+    def read_range(self, key: str, *, start: int, stop: int) -> bytes:
+        if key in self.refused:
+            raise self.refused[key]
+        return super().read_range(key, start=start, stop=stop)
 
     @contextmanager
     def writer(self, key: str, *, media_type: str) -> Iterator[ObjectWriter]:

@@ -1,7 +1,8 @@
 """What a user may choose for one document."""
 
 import hashlib
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -63,8 +64,13 @@ class OcrOptions(BaseModel):
     languages: _Languages = ()
 
     def to_row(self) -> dict[str, Any]:
-        """Return the options as a document's row keeps them; ``model_validate`` reads them."""
+        """Return the options as a document's row keeps them; ``from_row`` reads them."""
         return self.model_dump(mode="json", exclude=self._silent())
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return the options that a document's row keeps; see ``to_row``."""
+        return cls.model_validate(row)
 
     def digest(self) -> str:
         """Return a hash that is equal exactly when the options are."""

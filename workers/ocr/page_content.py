@@ -1,11 +1,18 @@
 """What makes two pages the same page to a reader, wherever they come from."""
 
 import hashlib
+from typing import Final
 
 import numpy as np
 import orjson
 
 from workers.ocr.rendered_page import RenderedPage, page_to_json
+
+READING: Final = 1
+"""To be raised when the same models, or the same options, give a page or a document another text.
+
+Nothing that was read before is served then: it is part of the keys of both caches.
+"""
 
 
 def page_digest(page: RenderedPage) -> bytes:

@@ -1,6 +1,6 @@
 """What is known about a page after recognition, and its JSON form (schema ``pagefleet/1``)."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -142,11 +142,7 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         # Left out where there is none, so that such pages are the bytes that they always were.
         **({"warnings": list(outcome.warnings)} if outcome.warnings else {}),
         "mean_confidence": None if confidence is None else round(confidence, _PROBABILITY_DIGITS),
-        "seconds": {
-            "render": round(outcome.seconds.render, _SECONDS_DIGITS),
-            "detect": round(outcome.seconds.detect, _SECONDS_DIGITS),
-            "recognize": round(outcome.seconds.recognize, _SECONDS_DIGITS),
-        },
+        "seconds": seconds_json(outcome.seconds),
         "blocks": [
             _block_json(block_id, block, outcome.lines)
             for block_id, block in enumerate(outcome.blocks)
@@ -154,6 +150,11 @@ def page_json(outcome: PageResult | PageFailure) -> dict[str, Any]:
         "lines": [_line_json(line_id, line) for line_id, line in enumerate(outcome.lines)],
         "reading_order": [line for block in outcome.blocks for line in block.lines],
     }
+
+
+def seconds_json(seconds: StageSeconds) -> dict[str, float]:
+    """Return what a page took in each stage, as its page object says it."""
+    return {stage: round(spent_s, _SECONDS_DIGITS) for stage, spent_s in asdict(seconds).items()}
 
 
 def skipped_page_json(page_index: int) -> dict[str, Any]:

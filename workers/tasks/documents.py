@@ -20,10 +20,8 @@ def split_task(_task: Task[..., Any], document_id: str) -> dict[str, Any]:
     pages = split_document(
         UUID(document_id),
         transaction=runtime.database.transaction,
-        source_file=runtime.source_file,
-        source_copier=runtime.source_copier,
+        opener=runtime.source_opener,
         cache=runtime.content_cache,
-        renderer=runtime.renderer,
         chunk_pages=runtime.chunk_pages,
         rules=runtime.rules,
     )

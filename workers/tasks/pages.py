@@ -17,14 +17,13 @@ from workers.runtime import current_runtime
 def recognize_chunk_task(_task: Task[..., Any], chunk_id: str) -> dict[str, Any]:
     """Recognize one chunk of a document."""
     runtime = current_runtime()
-    runtime.note_models()
     outcome = recognize_chunk(
         UUID(chunk_id),
         transaction=runtime.database.transaction,
         store=runtime.store,
         source_file=runtime.source_file,
         renderer=runtime.renderer,
-        engine=runtime.engine,
+        engine=runtime.engine_for_reading(),
         rules=runtime.rules,
         cache=runtime.page_cache,
     )

@@ -13,18 +13,9 @@ def upgrade() -> None:
     op.add_column("documents", sa.Column("content_key", sa.Text(), nullable=True))
     op.add_column("documents", sa.Column("cached_from", sa.Uuid(), nullable=True))
     op.add_column("documents", sa.Column("read_at", sa.DateTime(timezone=True), nullable=True))
-    # Of no row yet, so that making them reads the table once and writes nothing.
-    op.create_index(
-        "ix_documents_content_key",
+    op.add_column(
         "documents",
-        ["tenant", "content_key", "id"],  # in the order in which the oldest is looked for
-        postgresql_where=sa.text("content_key IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_documents_cached",
-        "documents",
-        ["finished_at"],
-        postgresql_where=sa.text("cached_from IS NOT NULL"),
+        sa.Column("pages_cached", sa.Integer(), server_default=sa.text("0"), nullable=False),
     )
     op.create_table(
         "reading_models",
@@ -36,8 +27,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("reading_models")
-    op.drop_index("ix_documents_cached", "documents")
-    op.drop_index("ix_documents_content_key", "documents")
+    op.drop_column("documents", "pages_cached")
     op.drop_column("documents", "read_at")
     op.drop_column("documents", "cached_from")
     op.drop_column("documents", "content_key")

@@ -21,6 +21,7 @@ from tests.support.api_server import (
     make_key,
     open_store,
     served_in_thread,
+    unlimited,
 )
 from tests.support.listing import allowed_in
 from tests.support.services import S3Bucket
@@ -64,6 +65,7 @@ def serve(database: Database, store: S3ObjectStore) -> Serve:
             "send_drawing": RecordedDrawings(),
             "send_export": RecordedExports(),
             "probes": {},
+            "take_request": unlimited,
             **replaced,
         }
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from api.cursor import encode_place
 from db import api_keys
 from db.models import Document
 from storage.errors import StorageError, StorageUnavailableError
@@ -339,6 +340,8 @@ def test_what_the_operator_does_not_allow_is_refused(
     [
         {"objects": []},
         {"objects": [{"bucket": "b", "key": "in/\x00"}]},
+        {"objects": [{"bucket": "b", "key": "in/" + "ü" * 600}]},
+        {"prefix": {"bucket": "b", "prefix": "ü" * 600}},
         {"objects": [{"bucket": "b", "key": "k", "color": 1}]},
         {"objects": [{"bucket": "b", "key": "k", "metadata": {"a": "x" * 17_000}}]},
         {"objects": [{"bucket": "b", "key": "k", "external_id": "a\nb"}]},
@@ -346,6 +349,7 @@ def test_what_the_operator_does_not_allow_is_refused(
         {"prefix": {"bucket": "b"}, "manifest": {"bucket": "b", "key": "m.csv"}},
         {"prefix": {"bucket": ""}},
         {"dry_run": True},
+        {"cursor": encode_place("in/a.pdf")},
     ],
 )
 def test_a_source_that_is_none_is_refused(api: RunningApi, fields: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from api.app import describe_only
 from api.openapi import describe
-from api.scopes import NEEDED
+from api.scopes import SCOPE_OF_OPERATION
 from db import api_keys
 from db.engine import Database
 from db.ids import new_id
@@ -18,7 +18,7 @@ CALLS = {
     operation["operationId"]: (method, path)
     for path, methods in describe(describe_only())["paths"].items()
     for method, operation in methods.items()
-    if operation["operationId"] in NEEDED
+    if operation["operationId"] in SCOPE_OF_OPERATION
 }
 
 
@@ -51,7 +51,8 @@ def test_a_key_of_one_scope_may_do_what_needs_that_and_nothing_else(
     refused = refused_scopes(api, key)
 
     assert refused == {
-        name: None if needed in {scope, None} else needed for name, needed in NEEDED.items()
+        name: None if needed in {scope, None} else needed
+        for name, needed in SCOPE_OF_OPERATION.items()
     }
 
 

@@ -59,7 +59,7 @@ def test_an_empty_password_is_none(api: RunningApi) -> None:
     assert kept(api) == [None]
 
 
-@pytest.mark.parametrize("password", ["x" * 128, "kestrel\0"])
+@pytest.mark.parametrize("password", ["x" * 128, "kestrel\0", "\r\n"])
 def test_a_password_that_no_pdf_has_is_refused_and_not_repeated(
     api: RunningApi, password: str
 ) -> None:

@@ -95,6 +95,7 @@ def test_metadata_that_cannot_be_kept_is_refused(
         ("in/./none.pdf", 403, "source_not_allowed"),
         ("in/\x00", 422, "invalid_request"),
         ("", 422, "invalid_request"),
+        ("in/" + "ü" * 600, 422, "invalid_request"),
     ],
 )
 def test_an_object_that_cannot_be_had_is_named(

@@ -7,9 +7,10 @@ from uuid import UUID
 
 import httpx
 
-from db import documents, planned_chunks
+from db import api_keys, documents, planned_chunks
+from db.scopes import Scope
 from db.states import DocumentState
-from tests.support.api_server import RunningApi, Serve, documents_in, wait_until
+from tests.support.api_server import RunningApi, Serve, client_of, documents_in, wait_until
 from tests.support.rows import claim_split
 
 PDF = b"%PDF-1.7\n" + bytes(2_000)
@@ -161,3 +162,18 @@ def test_a_client_that_goes_away_ends_the_wait(serve: Serve) -> None:
                 return response.status_code == 200
 
         wait_until(has_a_place, what="the place of the request that waited")
+
+
+def test_who_repeats_what_another_key_has_sent_gets_no_result(api: RunningApi) -> None:
+    with worker(api, finish):
+        send(api, **{"Idempotency-Key": "a"})
+    with api.database.transaction() as session:
+        key = api_keys.create(session, tenant="archive", name="scanner", scopes=[Scope.WRITE])
+
+    with client_of(api.url, key) as scanner:
+        answer = scanner.post(
+            "/v1/documents", files=FILES, headers={"Prefer": "wait=60", "Idempotency-Key": "a"}
+        )
+
+    assert (answer.status_code, answer.json()["state"]) == (202, "succeeded")
+    assert answer.headers["Idempotent-Replayed"] == "true"

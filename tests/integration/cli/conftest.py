@@ -19,6 +19,7 @@ from tests.support.api_server import (
     make_key,
     open_store,
     served_in_thread,
+    unlimited,
 )
 from tests.support.services import S3Bucket
 
@@ -47,6 +48,7 @@ def served_api(
             send_drawing=RecordedDrawings(),
             send_export=RecordedExports(),
             probes={},
+            take_request=unlimited,
         )
 
     settings = ApiSettings.model_validate({

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, update
 from typer.testing import CliRunner
 
-from cli.client import DocumentStatus
+from cli.api_views import DocumentStatus
 from cli.main import app
 from db.ids import new_id
 from db.models import Document

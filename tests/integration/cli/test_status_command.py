@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from cli.client import DocumentStatus
+from cli.api_views import DocumentStatus
 from cli.errors import ApiError
 from cli.main import app
 from db.ids import new_id

@@ -19,6 +19,7 @@ from tests.support.pipeline import Pipeline, tiff_of
 from tests.support.plans import plan_of
 from tests.support.results import require_valid
 from tests.support.rows import NOT_DUE_S, TENANT, claim_split, make_document
+from tests.support.stored_damage import DAMAGES, Damage
 from workers.clear_storage import clear_storage
 from workers.content_cache import Content, ContentCache
 from workers.ocr.options import OcrOptions
@@ -236,6 +237,20 @@ def test_a_document_whose_pages_are_gone_is_read_again_and_asked_no_more(
     third = cached.accept(FIVE_PAGES)
     assert pages_read_for(cached, third) == 0
     assert cached.document(third).cached_from == second
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_document_whose_pages_cannot_be_used_is_read_again(
+    cached: Pipeline, damage: Damage
+) -> None:
+    first = finished(cached)
+    damage(cached.store, [page.result_key or "" for page in cached.pages(first)])
+    second = cached.accept(FIVE_PAGES)
+
+    assert pages_read_for(cached, second) == 5
+
+    assert cached.document(second).state == DocumentState.SUCCEEDED
+    assert pages_read_for(cached, cached.accept(FIVE_PAGES)) == 0
 
 
 def test_a_copy_outlives_the_document_that_it_was_made_of(cached: Pipeline) -> None:

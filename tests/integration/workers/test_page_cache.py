@@ -16,6 +16,7 @@ from tests.support.pipeline import Pipeline, gray_tiff
 from tests.support.plans import plan_of
 from tests.support.results import require_valid
 from tests.support.rows import TENANT
+from tests.support.stored_damage import DAMAGES, Damage
 from workers.clear_storage import clear_storage
 from workers.page_cache import PageCache
 
@@ -141,6 +142,15 @@ def test_a_page_whose_object_is_gone_is_read_again_and_asked_no_more(cached: Pip
     assert pages_read_for(cached) == [0, 1, 2]
 
     assert [page.content_key for page in cached.pages(first)] == [None] * 3
+    assert pages_read_for(cached) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_page_whose_object_cannot_be_used_is_read_again(cached: Pipeline, damage: Damage) -> None:
+    first = finished(cached)
+    damage(cached.store, [page.result_key or "" for page in cached.pages(first)])
+
+    assert pages_read_for(cached) == [0, 1, 2]
     assert pages_read_for(cached) == []
 
 

@@ -11,7 +11,12 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch, RecordedDrawings, RecordedExports
+from tests.support.api_server import (
+    RecordedDispatch,
+    RecordedDrawings,
+    RecordedExports,
+    unlimited,
+)
 from tests.support.asgi import ask
 
 KEY = {"Authorization": "Bearer pf_0123_4567"}
@@ -45,6 +50,7 @@ def make_app(
             send_drawing=RecordedDrawings(),
             send_export=RecordedExports(),
             probes=probes or {},
+            take_request=unlimited,
         )
 
     return create_app(SETTINGS, doors=doors)

@@ -60,7 +60,7 @@ def test_uploads_that_are_completed_wait_for_one_another_and_for_no_other_call()
 
     async def threads_left() -> tuple[float, float]:
         never = cast(Any, None)
-        doors = Doors(never, InMemoryObjectStore(), never, never, never, never, {})
+        doors = Doors(never, InMemoryObjectStore(), never, never, never, never, {}, never)
         services = Services(settings, doors)
         return await services.in_accepting_thread(
             lambda: (

@@ -5,7 +5,7 @@ import pytest
 
 from api.app import describe_only
 from api.openapi import FROZEN, describe, render
-from api.scopes import NEEDED
+from api.scopes import SCOPE_OF_OPERATION
 
 DOCUMENT = describe(describe_only())
 OPERATIONS = {
@@ -85,7 +85,7 @@ def test_every_reference_leads_somewhere() -> None:
     ids=str,
 )
 def test_every_operation_on_data_needs_a_key(operation: tuple[str, str]) -> None:
-    needed = NEEDED[OPERATIONS[operation]["operationId"]]
+    needed = SCOPE_OF_OPERATION[OPERATIONS[operation]["operationId"]]
 
     assert OPERATIONS[operation]["security"] == [{"ApiKey": [needed] if needed else []}]
     answers = OPERATIONS[operation]["responses"]

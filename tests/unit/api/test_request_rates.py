@@ -10,14 +10,6 @@ from workers.request_rates import Taken
 GRANT = Grant("0123", "archive", frozenset({"read"}), max_requests_per_minute=60)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 class Redis:
     def __init__(self, taken: Taken | None = None) -> None:
         self.taken = taken or Taken(is_allowed=True, left=59, wait_s=1.0)
@@ -31,14 +23,10 @@ class Redis:
         return self.taken
 
 
-def rates_of(server: Redis, clock: Clock | None = None) -> RequestRates:
-    return RequestRates(server.take, rest_s=5, clock=clock or Clock())
-
-
 def test_an_answer_says_what_the_key_may_still_ask() -> None:
     redis = Redis(Taken(is_allowed=True, left=41, wait_s=18.2))
 
-    headers = rates_of(redis).require(GRANT)
+    headers = RequestRates(redis.take).require(GRANT)
 
     assert headers == {
         "RateLimit-Policy": '"requests";q=60;w=60',
@@ -50,7 +38,7 @@ def test_an_answer_says_what_the_key_may_still_ask() -> None:
 def test_a_key_without_a_rate_is_not_counted() -> None:
     redis = Redis()
 
-    assert rates_of(redis).require(Grant("0123", "archive", frozenset())) == {}
+    assert RequestRates(redis.take).require(Grant("0123", "archive", frozenset())) == {}
     assert redis.asked == []
 
 
@@ -58,7 +46,7 @@ def test_a_key_that_asks_too_often_is_told_when_it_may_ask_again() -> None:
     redis = Redis(Taken(is_allowed=False, left=0, wait_s=0.2))
 
     with pytest.raises(ApiError) as raised:
-        rates_of(redis).require(GRANT)
+        RequestRates(redis.take).require(GRANT)
 
     assert raised.value.code == "too_many_requests"
     assert raised.value.headers["Retry-After"] == "1"
@@ -67,45 +55,23 @@ def test_a_key_that_asks_too_often_is_told_when_it_may_ask_again() -> None:
 
 
 def test_requests_are_served_uncounted_while_redis_is_away() -> None:
-    redis, clock = Redis(), Clock()
-    rates = rates_of(redis, clock)
+    redis = Redis()
+    rates = RequestRates(redis.take)
     redis.is_away = True
 
     answers = [rates.require(GRANT) for _ in range(5)]
 
     assert answers == [{}] * 5
-    assert len(redis.asked) == 1
-
-
-def test_after_a_rest_one_request_asks_and_the_others_do_not_wait_for_it() -> None:
-    redis, clock = Redis(), Clock()
-    meanwhile: list[object] = []
-
-    def take(key_id: str, most: int) -> Taken:
-        if not redis.is_away:
-            meanwhile.append(rates.require(GRANT))
-        return redis.take(key_id, most)
-
-    rates = RequestRates(take, rest_s=5, clock=clock)
-    redis.is_away = True
-    rates.require(GRANT)
-    clock.now_s += 5
-    redis.is_away = False
-    answer = rates.require(GRANT)
-
-    assert meanwhile == [{}]
-    assert "RateLimit" in answer
 
 
 def test_an_outage_is_logged_once_and_so_is_its_end() -> None:
-    redis, clock = Redis(), Clock()
-    rates = rates_of(redis, clock)
+    redis = Redis()
+    rates = RequestRates(redis.take)
 
     with capture_logs() as lines:
         redis.is_away = True
         for _ in range(3):
             rates.require(GRANT)
-            clock.now_s += 5
         redis.is_away = False
         rates.require(GRANT)
         rates.require(GRANT)

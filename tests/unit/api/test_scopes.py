@@ -6,7 +6,7 @@ from fastapi.routing import APIRoute
 
 from api.app import describe_only
 from api.openapi import describe
-from api.scopes import DESCRIPTIONS, NEEDED
+from api.scopes import SCOPE_DESCRIPTIONS, SCOPE_OF_OPERATION
 from db.scopes import Scope
 
 WITHOUT_KEY = {
@@ -44,12 +44,12 @@ def test_every_route_that_needs_a_key_has_a_scope_and_no_other_one_has() -> None
         if "ApiKey" in str(operation.get("security"))
     }
 
-    assert with_key == set(NEEDED)
+    assert with_key == set(SCOPE_OF_OPERATION)
 
 
 def test_the_routes_without_a_key_are_known() -> None:
     # Whoever adds one decides here that everybody may call it.
-    assert {route.name for route in OPERATIONS} - set(NEEDED) == WITHOUT_KEY
+    assert {route.name for route in OPERATIONS} - set(SCOPE_OF_OPERATION) == WITHOUT_KEY
 
 
 def test_nothing_is_served_beside_them() -> None:
@@ -63,5 +63,5 @@ def test_a_name_is_that_of_one_route() -> None:
 
 
 def test_every_scope_is_needed_somewhere_and_described() -> None:
-    assert {scope for scope in NEEDED.values() if scope is not None} == set(Scope)
-    assert set(DESCRIPTIONS) == set(Scope)
+    assert {scope for scope in SCOPE_OF_OPERATION.values() if scope is not None} == set(Scope)
+    assert set(SCOPE_DESCRIPTIONS) == set(Scope)

@@ -9,7 +9,12 @@ from api.settings import ApiSettings
 from db.engine import Session
 from db.errors import DatabaseUnavailableError
 from storage.memory import InMemoryObjectStore
-from tests.support.api_server import RecordedDispatch, RecordedDrawings, RecordedExports
+from tests.support.api_server import (
+    RecordedDispatch,
+    RecordedDrawings,
+    RecordedExports,
+    unlimited,
+)
 
 
 def no_database() -> AbstractContextManager[Session]:
@@ -33,6 +38,7 @@ def services_for(max_uploads: int) -> Services:
             RecordedDrawings(),
             RecordedExports(),
             {},
+            unlimited,
         ),
     )
 

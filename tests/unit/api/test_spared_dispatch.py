@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from api.broker_rest import BrokerRest
 from api.spared_dispatch import SparedDispatch
 from db.ids import new_id
 from db.states import Priority
@@ -47,8 +48,7 @@ def spared(broker: Broker, clock: Clock) -> SparedDispatch:
         broker.place_for_split,
         broker.send_drawing,
         broker.send_export,
-        rest_s=5,
-        clock=clock,
+        rest=BrokerRest(rest_s=5, clock=clock),
     )
 
 

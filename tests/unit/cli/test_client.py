@@ -13,8 +13,16 @@ from cli.errors import ApiError
 BATCH_ID = UUID("019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f")
 
 
-def make_client(answer: Callable[[httpx.Request], httpx.Response]) -> ApiClient:
-    return ApiClient("http://api.test/", "pf_1_2", transport=httpx.MockTransport(answer))
+def fail_to_wait(seconds: float) -> None:
+    raise AssertionError(seconds)
+
+
+def make_client(
+    answer: Callable[[httpx.Request], httpx.Response],
+    *,
+    wait: Callable[[float], object] = fail_to_wait,
+) -> ApiClient:
+    return ApiClient("http://api.test/", "pf_1_2", transport=httpx.MockTransport(answer), wait=wait)
 
 
 def document_view(**changes: Any) -> dict[str, Any]:
@@ -133,14 +141,26 @@ def test_something_that_is_no_api_is_an_error_and_no_traceback(body: bytes) -> N
 
 def too_often() -> httpx.Response:
     problem = {"code": "too_many_requests", "detail": "Wait.", "status": 429}
-    return httpx.Response(429, json=problem, headers={"Retry-After": "1"})
+    return httpx.Response(429, json=problem, headers={"Retry-After": "7"})
 
 
 def test_a_key_that_has_asked_too_often_waits_and_asks_again() -> None:
     answers = iter([too_often(), httpx.Response(200, json=document_view())])
-    client = make_client(lambda _: next(answers))
+    waited: list[float] = []
+    client = make_client(lambda _: next(answers), wait=waited.append)
 
     assert client.document(BATCH_ID).id == BATCH_ID
+    assert waited == [7]
+
+
+def test_a_key_that_is_refused_for_ever_is_given_up() -> None:
+    waited: list[float] = []
+    client = make_client(lambda _: too_often(), wait=waited.append)
+
+    with pytest.raises(ApiError, match="Wait"):
+        client.document(BATCH_ID)
+
+    assert waited == [7] * 29
 
 
 def test_a_file_that_came_too_often_is_its_senders_to_send_again(tmp_path: Path) -> None:
@@ -151,13 +171,13 @@ def test_a_file_that_came_too_often_is_its_senders_to_send_again(tmp_path: Path)
     with pytest.raises(ApiError) as refused:
         client.submit(file)
 
-    assert (refused.value.code, refused.value.retry_after_s) == ("too_many_requests", 1.0)
+    assert (refused.value.code, refused.value.retry_after_s) == ("too_many_requests", 7.0)
 
 
 def test_a_result_that_was_asked_for_too_often_is_asked_for_later(tmp_path: Path) -> None:
     client = make_client(lambda _: too_often())
 
-    assert client.fetch_result(BATCH_ID, tmp_path / "a.pdf", name="pdf") == 1.0
+    assert client.fetch_result(BATCH_ID, tmp_path / "a.pdf", name="pdf") == 7.0
     assert not (tmp_path / "a.pdf").exists()
 
 
@@ -171,6 +191,27 @@ def test_a_quota_that_is_used_up_is_not_waited_for() -> None:
 
 def test_a_report_that_was_asked_for_too_often_comes_after_a_wait() -> None:
     answers = iter([too_often(), httpx.Response(200, text="a\nb")])
-    client = make_client(lambda _: next(answers))
+    waited: list[float] = []
+    client = make_client(lambda _: next(answers), wait=waited.append)
 
     assert list(client.report(BATCH_ID, report_format="csv")) == ["a\n", "b"]
+    assert waited == [7]
+
+
+def test_what_a_newer_api_says_besides_of_a_counted_batch_is_left_out() -> None:
+    plan = {
+        "files": 3,
+        "size_bytes": 120,
+        "pages": 2,
+        "estimated_pages": 4,
+        "missing": 1,
+        "skipped": 0,
+        "seconds": 1.5,
+        "next_cursor": None,
+        "colors": 7,
+    }
+    client = make_client(lambda _: httpx.Response(200, json=plan))
+
+    planned = client.plan_batch("boxes", options={}, source={})
+
+    assert (planned.files, planned.estimated_pages, planned.next_cursor) == (3, 4, None)

@@ -2,19 +2,20 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pymupdf
 import pytest
 
 from cli.earlier_results import is_done
 from cli.errors import CommandError
+from cli.ocr import WARNINGS
 from cli.ocr_choices import chosen_options
 from cli.ocr_run import FileOutcome, FileReader
 from tests.support.pdf_files import grey_pages
 from tests.support.pipeline import tiff_of
 from workers.ocr.exports.formats import FORMATS, ExportFormat
-from workers.ocr.options import OcrOptions
+from workers.ocr.options import DocumentWarning, OcrOptions
 from workers.ocr.page_image import PageFailure, PageImage
 from workers.ocr.result import PageResult, StageSeconds
 from workers.page_renderer import PageRenderer, RenderLimits
@@ -154,3 +155,7 @@ def test_a_choice_that_cannot_be_is_named_by_its_option(wrong: dict[str, Any]) -
 
     with pytest.raises(CommandError, match=f"--{name.replace('_', '-')}"):
         chosen_options(mode="auto", text_order="reading", dpi=200, **given)
+
+
+def test_every_warning_of_a_document_has_its_sentence() -> None:
+    assert set(WARNINGS) == set(get_args(DocumentWarning))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.errors import CommandError
 from cli.ingest.manifest import Manifest
 
 TOO_LONG = 3 * 2**20
@@ -29,6 +30,14 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_read(
     refused, read = found[-2:]
     assert refused.path == f"{name}:2"
     assert refused.refusal is not None
-    assert "more than 1,048,576 characters" in refused.refusal.message
+    assert refused.refusal.message == "A line has more than 1,048,576 characters."
     assert (read.path, read.refusal) == ("b.pdf", None)
     assert read.fields.external_id == "7"
+
+
+def test_a_first_line_that_is_too_long_names_no_columns(tmp_path: Path) -> None:
+    manifest = tmp_path / "boxes.csv"
+    manifest.write_text("path," + "x" * TOO_LONG + "\n")
+
+    with pytest.raises(CommandError, match="first line has more than 1,048,576 characters"):
+        list(Manifest(manifest).scan())

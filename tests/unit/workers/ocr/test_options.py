@@ -45,7 +45,7 @@ def test_a_row_holds_no_newer_option_that_says_nothing() -> None:
     # Workers of before refuse what they do not know.
     assert OcrOptions().to_row() == {"mode": "auto", "text_order": "reading", "dpi": 200}
     chosen = OcrOptions(pages="2", languages=("de",))
-    assert OcrOptions.model_validate(chosen.to_row()) == chosen
+    assert OcrOptions.from_row(chosen.to_row()) == chosen
 
 
 @pytest.mark.parametrize(

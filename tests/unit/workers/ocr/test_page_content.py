@@ -60,7 +60,7 @@ def test_pixels_count_by_what_they_show_and_not_by_how_they_lie_in_memory() -> N
         {"decision": RouteDecision("ocr", "invisible_text")},
         {"decision": RouteDecision("mixed", "image_regions", (Box(20, 20, 61, 30),))},
     ],
-    ids=lambda change: "-".join(change),
+    ids="-".join,
 )
 def test_whatever_its_text_follows_from_makes_another_page(change: dict[str, Any]) -> None:
     assert page_digest(replace(PAGE, **change)) != page_digest(PAGE)

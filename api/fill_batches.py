@@ -92,7 +92,7 @@ class _Servers:
     executor: Executor
 
 
-def list_batches(
+def fill_for_a_turn(
     stop: threading.Event,
     *,
     transaction: Transaction,
@@ -141,7 +141,7 @@ def list_batches(
     return True
 
 
-def list_until(
+def fill_until(
     stop: threading.Event,
     *,
     transaction: Transaction,
@@ -154,13 +154,14 @@ def list_until(
     while not stop.is_set():
         is_busy = False
         try:
-            is_busy = list_batches(
+            is_busy = fill_for_a_turn(
                 stop, transaction=transaction, store=store, admission=admission, rules=rules
             )
         except DatabaseUnavailableError:
             log.warning("listings skipped, the database is not reachable")
         except Exception:
-            log.exception("listings broken off")  # likewise
+            # The thread must outlive any fault of one round.
+            log.exception("listings broken off")
         if not is_busy:
             stop.wait(interval_s)
 

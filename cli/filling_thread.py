@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from workers.runtime import Runtime
 
 
-def start_listing(stop: threading.Event, settings: "IntakeSettings", runtime: "Runtime") -> None:
+def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "Runtime") -> None:
     """Go on with listings until ``stop`` is set; apart from the sweep, as a store may be slow.
 
     Nobody waits for its end: whoever follows goes on behind the last page that was entered.
     """
-    from api.accept_document import PageLimits
+    from api.accept_document import page_limits_of
     from api.admission import Admission, count_load, limits_of
-    from api.list_batches import ListingRules, list_until
+    from api.fill_batches import ListingRules, fill_until
 
     transaction = runtime.database.transaction
     threading.Thread(
-        target=list_until,
+        target=fill_until,
         args=[stop],
         kwargs={
             "transaction": transaction,
@@ -32,13 +32,13 @@ def start_listing(stop: threading.Event, settings: "IntakeSettings", runtime: "R
             ),
             "rules": ListingRules(
                 allowed=settings.api_sources,
-                page_limits=PageLimits(settings.max_pages, settings.render_max_pixels),
+                page_limits=page_limits_of(settings),
                 lease_s=settings.lease_s,
                 retry_delay_s=settings.retry_delay_s,
                 max_failures=settings.max_attempts,
             ),
             "interval_s": settings.sweep_interval_s,
         },
-        name="list-batches",
+        name="fill-batches",
         daemon=True,
     ).start()
