@@ -64,6 +64,7 @@ class ListingRules:
     Attributes:
         allowed: whence documents may come.
         page_limits: of documents and pages.
+        max_manifest_bytes: of a manifest.
         lease_s: for how long a listing is its holder's without a page.
         retry_delay_s: how long it rests after a passing fault.
         max_failures: claims without a page after which it is given up.
@@ -73,6 +74,7 @@ class ListingRules:
 
     allowed: AllowedSources
     page_limits: PageLimits
+    max_manifest_bytes: int
     lease_s: float
     retry_delay_s: float
     max_failures: int
@@ -215,7 +217,9 @@ class _Turn:
         listing, servers = self._listing, self._servers
         if listing.pinned is not None:
             return source_object.from_row(dict(listing.pinned))
-        manifest = open_manifest(servers.store, listing.source)
+        manifest = open_manifest(
+            servers.store, listing.source, max_bytes=self._rules.max_manifest_bytes
+        )
         if manifest is not None:
             with servers.transaction() as session:
                 listings.pin(session, listing.claim, manifest.to_row())

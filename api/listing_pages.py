@@ -103,18 +103,28 @@ def is_cursor(kind: str, text: str) -> bool:
     return _CURSORS[kind].fullmatch(text) is not None
 
 
-def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:
+def open_manifest(
+    store: ObjectStore, source: Mapping[str, Any], *, max_bytes: int
+) -> SourceObject | None:
     """Return a manifest as it is now; None where the source is none.
 
     Raises:
-        ListingFailedError: there is no such object, or the store does not hand it out.
+        ListingFailedError: there is no such object, it has more than ``max_bytes``, or the store
+            does not hand it out.
         StorageUnavailableError: the store is away.
     """
     if source["kind"] != "manifest":
         return None
     address = SourceAddress(source["bucket"], source["key"], source["version_id"])
     with _named(missing="source_not_found", refused="source_refused"):
-        return source_object.describe(store, address)
+        manifest = source_object.describe(store, address)
+    if manifest.size_bytes > max_bytes:
+        raise ListingFailedError(
+            "invalid_manifest",
+            f"The manifest has {manifest.size_bytes:,} bytes, and may have {max_bytes:,}; take "
+            "several, or have PAGEFLEET_API_MAX_MANIFEST_BYTES raised.",
+        )
+    return manifest
 
 
 def pages_of(

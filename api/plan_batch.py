@@ -131,7 +131,7 @@ def count_objects(new: NewBatch, *, tenant: str, services: Services) -> BatchPla
         counted = plan_batch(
             ListingPlan(
                 source,
-                open_manifest(services.store, source),
+                open_manifest(services.store, source, max_bytes=settings.api_max_manifest_bytes),
                 EntryRules(settings.api_sources, tenant, new.options),
             ),
             services.store,

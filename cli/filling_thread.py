@@ -33,6 +33,7 @@ def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "R
             "rules": ListingRules(
                 allowed=settings.api_sources,
                 page_limits=page_limits_of(settings),
+                max_manifest_bytes=settings.api_max_manifest_bytes,
                 lease_s=settings.lease_s,
                 retry_delay_s=settings.retry_delay_s,
                 max_failures=settings.max_attempts,

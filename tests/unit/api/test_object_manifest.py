@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import pytest
 
 from api.listing_errors import ListingFailedError
+from api.manifest_rows import HeaderError, RowTooLongError, csv_header, csv_rows
 from api.object_manifest import EntryRules, ManifestLines, NamedEntry, manifest_entries
 from api.place_settings import AllowedSource
 from storage import source_object
@@ -182,3 +184,36 @@ def test_lines_are_the_same_however_the_bytes_come(block_bytes: int) -> None:
         ("文書\r\n", 12),
         ("last", 16),
     ]
+
+
+# Closes a cell, begins the next one and does not close it: a row that has no end.
+ENDLESS = '","a\n'
+
+
+def endless(first: str) -> ManifestLines:
+    return ManifestLines(map(str.encode, chain([first], repeat(ENDLESS * 1_000))))
+
+
+def test_a_row_of_lines_without_end_is_broken_off() -> None:
+    lines = endless('"a\n')
+
+    (refused,) = csv_rows(lines, ["path"])
+
+    assert isinstance(refused, RowTooLongError)
+    assert lines.offset < 2 * 2**20
+
+
+def test_a_header_of_lines_without_end_is_broken_off() -> None:
+    lines = endless('"path\n')
+
+    with pytest.raises(HeaderError, match="first row has more than 1,048,576 characters"):
+        csv_header(lines)
+
+    assert lines.offset < 2 * 2**20
+
+
+def test_a_long_manifest_of_short_rows_is_read_to_its_end() -> None:
+    row = "x" * 1_000 + "\n"
+    lines = ManifestLines([row.encode() * 1_000] * 2)
+
+    assert len(list(csv_rows(lines, ["path"]))) == 2_000
