@@ -33,7 +33,7 @@ from api.listing_pages import (
     open_manifest,
     pages_of,
 )
-from api.object_manifest import EntryRules
+from api.object_manifest import EntryRules, ReadSoFar
 from api.place_settings import AllowedSources
 from api.upload_form import DocumentFields, resolve_options
 from db import admission as key_admission
@@ -51,8 +51,6 @@ from storage.source_object import SourceObject
 
 # What keeps a listing waiting lasts: a full system, or a quota that is used up.
 _FULL_PAUSE_S = 30.0
-# Of a manifest that is only read to its end, between two notes of how far that is.
-_CHECKED_ROWS = 5_000
 
 log = structlog.get_logger(__name__)
 
@@ -227,12 +225,11 @@ class _Turn:
 
     def _check(self, plan: ListingPlan, cursor: str | None) -> bool:
         """Read a manifest to its end; False: the turn ended before."""
-        entries = named_entries(plan, self._servers.store, cursor=cursor)
-        for number, entry in enumerate(entries, start=1):
-            if number % _CHECKED_ROWS == 0:
+        for each in named_entries(plan, self._servers.store, cursor=cursor):
+            if isinstance(each, ReadSoFar):
                 with self._servers.transaction() as session:
                     listings.require_open(session, self._listing.claim)
-                    self._advance(session, Progress(entry.cursor))
+                    self._advance(session, Progress(each.cursor))
                 if self._is_over():
                     return False
         with self._servers.transaction() as session:

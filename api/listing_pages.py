@@ -18,7 +18,7 @@ from api.errors import ApiError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import RowFields
 from api.object_manifest import CURSOR as MANIFEST_CURSOR
-from api.object_manifest import EntryRules, NamedEntry, manifest_entries
+from api.object_manifest import EntryRules, NamedEntry, ReadSoFar, manifest_entries
 from storage import source_object
 from storage.errors import ObjectChangedError, SourceNotFoundError, SourceRefusedError
 from storage.object_store import ObjectStore, StoredObject
@@ -130,7 +130,7 @@ def open_manifest(
 def pages_of(
     plan: ListingPlan, store: ObjectStore, executor: Executor, *, cursor: str | None
 ) -> Iterator[Page]:
-    """Yield what there is from ``cursor`` on.
+    """Yield what there is from ``cursor`` on; a page of a manifest may have no objects.
 
     Args:
         plan: what is gone through.
@@ -145,20 +145,24 @@ def pages_of(
     if plan.source["kind"] == "prefix":
         yield from _prefix_pages(plan, store, cursor)
         return
-    entries = named_entries(plan, store, cursor=cursor)
-    while some := list(islice(entries, min(NAMED_OBJECTS, plan.page_objects))):
-        found = executor.map(lambda entry: _look_at(store, entry.address), some)
-        candidates = [
-            Candidate(source, entry.fields, entry.cursor)
-            for source, entry in zip(found, some, strict=True)
-        ]
-        yield Page(candidates, some[-1].cursor)
+    some: list[NamedEntry] = []
+    for each in named_entries(plan, store, cursor=cursor):
+        if isinstance(each, NamedEntry):
+            some.append(each)
+            if len(some) < min(NAMED_OBJECTS, plan.page_objects):
+                continue
+        yield Page(_looked_at(some, store, executor), each.cursor)
+        some = []
+    if some:
+        yield Page(_looked_at(some, store, executor), some[-1].cursor)
 
 
 def named_entries(
     plan: ListingPlan, store: ObjectStore, *, cursor: str | None
-) -> Iterator[NamedEntry]:
+) -> Iterator[NamedEntry | ReadSoFar]:
     """Yield the objects that a manifest or a request names; nobody has looked at them.
+
+    Between those of a manifest there are marks, where there is nothing else for long too.
 
     Raises:
         ListingFailedError: the manifest is none, another one by now, or cannot be had.
@@ -222,6 +226,16 @@ def _is_skipped(found: SourceObject) -> bool:
 def _cursor_of(key: str) -> str:
     # As an address has it: a key may hold what neither a database nor a log takes.
     return quote(key.encode("utf-8", "surrogatepass"))
+
+
+def _looked_at(
+    entries: list[NamedEntry], store: ObjectStore, executor: Executor
+) -> list[Candidate]:
+    found = executor.map(lambda entry: _look_at(store, entry.address), entries)
+    return [
+        Candidate(source, entry.fields, entry.cursor)
+        for source, entry in zip(found, entries, strict=True)
+    ]
 
 
 def _look_at(store: ObjectStore, address: SourceAddress) -> SourceObject:

@@ -67,8 +67,11 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
     return header
 
 
-def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError]:
-    """Yield the rows behind the header, and what is wrong in place of one that cannot be had."""
+def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError | None]:
+    """Yield the rows behind the header, and what is wrong in place of one that cannot be had.
+
+    None stands for a line with nothing on it, so that whoever reads is asked for nothing in vain.
+    """
     lines_of_row = _LinesOfRow(lines)
     reader = csv.reader(lines_of_row, strict=True)
     while True:
@@ -87,6 +90,7 @@ def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowE
             yield RowError(f"The row is no CSV: {error}.")
             continue
         if not cells:
+            yield None
             continue
         if len(cells) != len(header):
             yield RowError(f"The row has {len(cells)} cells, not {len(header)}.")
@@ -116,8 +120,8 @@ class _LinesOfRow:
         return line
 
 
-def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError]:
-    """Yield the objects of the lines, as ``csv_rows`` does; a line of spaces has none."""
+def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError | None]:
+    """Yield the objects of the lines, as ``csv_rows`` does; a line of spaces has nothing on it."""
     while True:
         try:
             line = next(lines)
@@ -126,8 +130,7 @@ def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError]:
         except LineTooLongError as error:
             yield RowError(f"{error}")
             continue
-        if line.strip():
-            yield _json_row(line)
+        yield _json_row(line) if line.strip() else None
 
 
 def _json_row(line: str) -> Row | RowError:

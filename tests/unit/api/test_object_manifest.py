@@ -8,7 +8,13 @@ import pytest
 
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import HeaderError, RowTooLongError, csv_header, csv_rows
-from api.object_manifest import EntryRules, ManifestLines, NamedEntry, manifest_entries
+from api.object_manifest import (
+    EntryRules,
+    ManifestLines,
+    NamedEntry,
+    ReadSoFar,
+    manifest_entries,
+)
 from api.place_settings import AllowedSource
 from storage import source_object
 from storage.errors import ObjectChangedError
@@ -63,9 +69,11 @@ def read(
     cursor: str | None = None,
     manifest_format: str = "csv",
 ) -> Iterator[NamedEntry]:
-    return manifest_entries(
+    for each in manifest_entries(
         store, manifest, manifest_format=manifest_format, rules=RULES, cursor=cursor
-    )
+    ):
+        if isinstance(each, NamedEntry):
+            yield each
 
 
 def told(entry: NamedEntry) -> tuple[object, ...]:
@@ -217,3 +225,30 @@ def test_a_long_manifest_of_short_rows_is_read_to_its_end() -> None:
     lines = ManifestLines([row.encode() * 1_000] * 2)
 
     assert len(list(csv_rows(lines, ["path"]))) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("text", "manifest_format"),
+    [
+        ("path\n" + "\n" * 12_000, "csv"),
+        ("\n" * 12_000, "ndjson"),
+        ((" " * 999_999 + "\n") * 11, "ndjson"),
+    ],
+    ids=["CSV", "short lines", "long lines"],
+)
+def test_lines_with_nothing_on_them_are_told_of_on_the_way(
+    store: InMemoryObjectStore, text: str, manifest_format: str
+) -> None:
+    manifest = put(store, text)
+
+    def read_from(cursor: str | None) -> list[NamedEntry | ReadSoFar]:
+        return list(
+            manifest_entries(
+                store, manifest, manifest_format=manifest_format, rules=RULES, cursor=cursor
+            )
+        )
+
+    marks = read_from(None)
+
+    assert len({mark.cursor for mark in marks}) == 2
+    assert read_from(marks[0].cursor) == marks[1:]
