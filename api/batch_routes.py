@@ -1,6 +1,7 @@
 """Batches: documents that were submitted together."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -52,6 +53,7 @@ router = APIRouter(tags=["batches"])
             "invalid_manifest",
             "source_not_found",
             "source_refused",
+            "too_many_dry_runs",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -72,8 +74,8 @@ async def create_batch(
     document.
     """
     if new.dry_run:
-        counted = await services.in_storage_thread(
-            count_objects, new, tenant=ledger.tenant, services=services
+        counted = await services.in_counting_thread(
+            ledger.tenant, partial(count_objects, new, tenant=ledger.tenant, services=services)
         )
         return Response(counted.model_dump_json(), media_type="application/json")
     view, is_replayed = await anyio.to_thread.run_sync(

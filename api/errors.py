@@ -231,6 +231,12 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "too_many_requests": ErrorKind(
         429, "Too many requests", "The key has asked too often; ask again a little later.", 1
     ),
+    "too_many_dry_runs": ErrorKind(
+        429,
+        "Too many dry runs",
+        "A dry run of this tenant is under way, or as many as fit are; send it again in a moment.",
+        5,
+    ),
     "too_many_open_exports": ErrorKind(
         429,
         "Too many open exports",
