@@ -54,6 +54,7 @@ router = APIRouter(tags=["batches"])
             "source_not_found",
             "source_refused",
             "too_many_dry_runs",
+            "too_many_listings",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -98,6 +99,7 @@ async def create_batch(
         "batch_closed",
         "body_too_large",
         "invalid_request",
+        "too_many_listings",
         "database_unavailable",
     ),
 )
@@ -169,6 +171,7 @@ def cancel_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
         "nothing_to_retry",
         "batch_closed",
         "invalid_request",
+        "too_many_listings",
         "system_full",
         "database_unavailable",
     ),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import structlog
@@ -22,6 +23,7 @@ from api.accept_source import document_of
 from api.admission import Admission
 from api.errors import ApiError
 from api.listing_errors import ListingFailedError
+from api.listing_lease import kept
 from api.listing_pages import (
     LISTED_OBJECTS,
     LOOKS_AT_ONCE,
@@ -63,7 +65,8 @@ class ListingRules:
         allowed: whence documents may come.
         page_limits: of documents and pages.
         max_manifest_bytes: of a manifest.
-        lease_s: for how long a listing is its holder's without a page.
+        lease_s: for how long a listing is its holder's after the last word of that.
+        renew_every_s: between two such words, while a turn lasts.
         retry_delay_s: how long it rests after a passing fault.
         max_failures: claims without a page after which it is given up.
         turn_s: after which another listing has its turn.
@@ -74,9 +77,10 @@ class ListingRules:
     page_limits: PageLimits
     max_manifest_bytes: int
     lease_s: float
+    renew_every_s: float
     retry_delay_s: float
     max_failures: int
-    turn_s: float = 30.0
+    turn_s: float = 5.0  # short, as a batch of a hundred objects may wait behind many others
     page_objects: int = LISTED_OBJECTS
 
 
@@ -100,7 +104,7 @@ def fill_for_a_turn(
     admission: Admission,
     rules: ListingRules,
 ) -> bool:
-    """Go on with the listing that has waited longest, for a turn; return whether there was one.
+    """Go on with the listing whose turn it is, for a turn; return whether there was one.
 
     Args:
         stop: ends the turn behind the page that is being entered.
@@ -121,10 +125,16 @@ def fill_for_a_turn(
         looking(LOOKS_AT_ONCE) as executor,
     ):
         servers = _Servers(transaction, store, admission, executor)
+        renew = partial(_renew, listing, transaction, lease_s=rules.lease_s)
         try:
-            _Turn(listing, servers, rules, stop).run()
+            with kept(renew, every_s=rules.renew_every_s) as is_lost:
+                is_finished = _Turn(listing, servers, rules, stop, is_lost).run()
+            if not is_finished:
+                _put_back(listing, transaction, delay_s=0, is_excused=True)
         except StaleStateError:
             log.info("listing was stopped, or taken over")
+            with transaction() as session:
+                listings.stop_if_closed(session, listing.claim.batch_id)
         except ListingFailedError as error:
             log.info("listing failed", code=error.code, cause=type(error.__cause__).__name__)
             with suppress(StaleStateError), transaction() as session:
@@ -170,17 +180,23 @@ class _Turn:
     """One holder's way through a listing: to its end, or as far as its time goes."""
 
     def __init__(
-        self, listing: TakenListing, servers: _Servers, rules: ListingRules, stop: threading.Event
+        self,
+        listing: TakenListing,
+        servers: _Servers,
+        rules: ListingRules,
+        stop: threading.Event,
+        is_lost: threading.Event,
     ) -> None:
         self._listing = listing
         self._servers = servers
         self._rules = rules
         self._stop = stop
+        self._is_lost = is_lost
         self._ends_at = time.monotonic() + rules.turn_s
         self._options = resolve_options(listing.options, {})
 
-    def run(self) -> None:
-        """Go on from where the listing is.
+    def run(self) -> bool:
+        """Go on from where the listing is; return whether it came to its end.
 
         Raises:
             StaleStateError: somebody else has it, or its batch was closed.
@@ -200,15 +216,16 @@ class _Turn:
         cursor = listing.cursor
         if plan.manifest is not None and not listing.is_checked:
             if not self._check(plan, cursor):
-                return
+                return False
             cursor = None
         for page in pages_of(plan, servers.store, servers.executor, cursor=cursor):
             self._enter(page)
             if self._is_over():
-                return
+                return False
         with servers.transaction() as session:
             listings.finish(session, listing.claim)
         log.info("listing finished")
+        return True
 
     def _manifest(self) -> SourceObject | None:
         """Return the manifest as it was when it was opened first; None: there is none."""
@@ -332,11 +349,14 @@ class _Turn:
         listings.advance(session, self._listing.claim, progress, lease_s=self._rules.lease_s)
 
     def _is_over(self) -> bool:
-        """Give the listing back when the turn is over, and say whether it is."""
-        is_over = self._stop.is_set() or time.monotonic() >= self._ends_at
-        if is_over:
-            _put_back(self._listing, self._servers.transaction, delay_s=0, is_excused=True)
-        return is_over
+        """Say whether the turn is over.
+
+        Raises:
+            StaleStateError: the listing is not its holder's any more.
+        """
+        if self._is_lost.is_set():
+            raise StaleStateError(f"listing {self._listing.claim.id} was lost")
+        return self._stop.is_set() or time.monotonic() >= self._ends_at
 
 
 def fingerprint(source: SourceObject) -> bytes:
@@ -348,6 +368,11 @@ def fingerprint(source: SourceObject) -> bytes:
     address = source.address
     content = f"v{address.version_id}" if address.version_id else f"e{source.etag}"
     return hashlib.sha256(f"{address.bucket}\0{address.key}\0{content}".encode()).digest()
+
+
+def _renew(listing: TakenListing, transaction: Transaction, *, lease_s: float) -> None:
+    with transaction() as session:
+        listings.renew(session, listing.claim, lease_s=lease_s)
 
 
 def _put_back(

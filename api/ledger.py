@@ -302,6 +302,7 @@ class TenantLedger:
         Raises:
             ValueError: it is another tenant's.
             DuplicateRowError: its Idempotency-Key was used before.
+            TooManyListingsError: as many as may are being filled.
         """
         if batch.tenant != self.tenant:
             raise ValueError("a ledger adds batches of its own tenant only")
@@ -316,6 +317,7 @@ class TenantLedger:
 
         Raises:
             BatchClosedError: it takes no more documents.
+            TooManyListingsError: as many as may are being filled.
         """
         with self._transaction() as session:
             batches.get(session, batch_id, tenant=self.tenant)

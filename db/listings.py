@@ -12,13 +12,15 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select, text, update
-from sqlalchemy.orm import Session
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session, defer
 
 from db import batches, documents
-from db.errors import StaleStateError
-from db.models import Batch, BatchListing, Document
+from db.errors import StaleStateError, TooManyListingsError
+from db.models import Batch, BatchListing, Document, ListingTurn
 from db.states import BatchState
 
+MOST_OPEN_PER_TENANT = 100
 # Their manifest is another one by now, or was none: where the last reading ended says nothing.
 _BEGUN_ANEW = frozenset({"invalid_manifest", "source_changed"})
 _FROM_THE_BEGINNING: Mapping[str, Any] = {
@@ -80,9 +82,14 @@ class Progress:
 
 
 def add(session: Session, listing: BatchListing) -> bool:
-    """Add a listing that is due at once; False: its batch takes no more documents."""
+    """Add a listing that is due at once; False: its batch takes no more documents.
+
+    Raises:
+        TooManyListingsError: the tenant has as many open ones as it may.
+    """
     if not batches.takes_documents(session, listing.batch_id):
         return False
+    _require_places(session, listing.tenant, 1)
     listing.dispatch_after = func.now()
     session.add(listing)
     session.flush()
@@ -97,16 +104,27 @@ def source_of(session: Session, batch_id: UUID) -> Mapping[str, Any] | None:
 
 
 def take(session: Session, *, lease_s: float) -> TakenListing | None:
-    """Take the listing that has been due for longest; None: none is, or others have them."""
+    """Take a listing that is due; None: none is, or others have them.
+
+    Of the tenant whose last turn is longest ago, and of its listings the one due for longest. Few
+    are open, as each tenant may have few.
+    """
     listing = session.scalars(
         select(BatchListing)
+        .outerjoin(ListingTurn, ListingTurn.tenant == BatchListing.tenant)
         .where(BatchListing.dispatch_after <= func.now())
-        .order_by(BatchListing.dispatch_after)
+        .order_by(ListingTurn.taken_at.asc().nulls_first(), BatchListing.dispatch_after)
         .limit(1)
-        .with_for_update(skip_locked=True, key_share=True)
+        .with_for_update(of=BatchListing, skip_locked=True, key_share=True)
     ).one_or_none()
     if listing is None:
         return None
+    turn = insert(ListingTurn).values(tenant=listing.tenant, taken_at=func.now())
+    session.execute(
+        turn.on_conflict_do_update(
+            index_elements=["tenant"], set_={"taken_at": turn.excluded.taken_at}
+        )
+    )
     listing.attempt += 1
     listing.failures += 1
     listing.dispatch_after = func.now() + timedelta(seconds=lease_s)
@@ -150,6 +168,15 @@ def advance(session: Session, claim: ListingClaim, progress: Progress, *, lease_
         failures=0,
         dispatch_after=func.now() + timedelta(seconds=lease_s),
     )
+
+
+def renew(session: Session, claim: ListingClaim, *, lease_s: float) -> None:
+    """Extend the lease, and nothing else.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(session, claim, dispatch_after=func.now() + timedelta(seconds=lease_s))
 
 
 def pin(session: Session, claim: ListingClaim, pinned: Mapping[str, Any]) -> None:
@@ -237,6 +264,15 @@ def stop_all(
     )
 
 
+def stop_if_closed(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that takes no more, if whoever closed it has not.
+
+    A release that knows no listings cancels batches too, while it runs beside this one.
+    """
+    if not batches.takes_documents(session, batch_id):
+        stop_all(session, batch_id)
+
+
 def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
     """Let a batch of this tenant whose listing failed go on with it; False: none of it has.
 
@@ -244,6 +280,7 @@ def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
 
     Raises:
         RowNotFoundError: the tenant has no such batch.
+        TooManyListingsError: the tenant would have more open listings than it may.
     """
     batch = batches.get(session, batch_id, tenant=tenant)
     batches.lock_alone(session, batch_id)
@@ -254,8 +291,10 @@ def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
     failed = session.scalars(
         select(BatchListing)
         .where(BatchListing.batch_id == batch_id, BatchListing.error_code.is_not(None))
+        .options(defer(BatchListing.source))
         .with_for_update(key_share=True)
-    )
+    ).all()
+    _require_places(session, tenant, len(failed))
     for listing in failed:
         if listing.error_code in _BEGUN_ANEW:
             for name, value in _FROM_THE_BEGINNING.items():
@@ -301,6 +340,23 @@ def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> 
     new = [document for document in found.values() if document.id in entered]
     documents.insert_all(session, new, dispatch_after_s=0)
     return new
+
+
+def _require_places(session: Session, tenant: str, count: int) -> None:
+    """Keep a tenant's open listings few, so that it holds up neither itself nor others.
+
+    Raises:
+        TooManyListingsError: there would be more than it may have.
+    """
+    # One after the other, so that of two at once the second counts what the first adds.
+    session.execute(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"listings of {tenant}", 0)))
+    )
+    are_open = select(func.count()).where(
+        BatchListing.tenant == tenant, BatchListing.dispatch_after.is_not(None)
+    )
+    if (session.scalar(are_open) or 0) + count > MOST_OPEN_PER_TENANT:
+        raise TooManyListingsError(f"{MOST_OPEN_PER_TENANT} listings")
 
 
 def _set(session: Session, claim: ListingClaim, **values: object) -> None:

@@ -145,6 +145,7 @@ class BatchListing(Model):
         Index("ix_batch_listings_batch_id", "batch_id"),
         Index(
             "ix_batch_listings_due",
+            "tenant",
             "dispatch_after",
             postgresql_where=text("dispatch_after IS NOT NULL"),
         ),
@@ -171,6 +172,15 @@ class BatchListing(Model):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     error_code: Mapped[str | None] = mapped_column(default=None)
     error_detail: Mapped[str | None] = mapped_column(default=None)
+
+
+class ListingTurn(Model):
+    """When a listing of a tenant was taken last, so that tenants take turns."""
+
+    __tablename__ = "listing_turns"
+
+    tenant: Mapped[str] = mapped_column(primary_key=True)
+    taken_at: Mapped[datetime]
 
 
 class BatchObject(Model):

@@ -1,0 +1,237 @@
+"""Listings that are held, lost and ended, whoever interferes."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from api.place_settings import AllowedSource
+from cli.stack.seaweedfs import SeaweedFS
+from db import listings
+from db.ids import new_id
+from db.models import BatchListing
+from storage.errors import StorageUnavailableError
+from storage.memory import InMemoryObjectStore
+from storage.object_store import StoredObject
+from tests.support.api_server import (
+    RunningApi,
+    Serve,
+    client_of,
+    documents_in,
+    make_key,
+    wait_until,
+)
+from tests.support.listing import (
+    PREFIX,
+    TENANT,
+    allowed_in,
+    fill,
+    listing_in_thread,
+    put_all,
+    rules_for,
+    take_turn,
+)
+from tests.support.services import S3Bucket, fresh_bucket
+
+LIST_S = 0.8  # longer than the leases below
+
+
+@pytest.fixture
+def scans(object_storage: SeaweedFS) -> Iterator[S3Bucket]:
+    """A bucket of the user's."""
+    with fresh_bucket(object_storage) as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def api(serve: Serve, scans: S3Bucket) -> Iterator[RunningApi]:
+    with serve(settings={"api_sources": (allowed_in(scans),)}) as running:
+        yield running
+
+
+def create(client: httpx.Client, **fields: Any) -> dict[str, Any]:
+    answer = client.post("/v1/batches", json={"name": "boxes", **fields})
+    assert answer.status_code == 201, answer.text
+    batch: dict[str, Any] = answer.json()
+    return batch
+
+
+def prefix_of(bucket: S3Bucket) -> dict[str, Any]:
+    return {"prefix": {"bucket": bucket.name, "prefix": "in/"}}
+
+
+def read(api: RunningApi, batch: dict[str, Any]) -> dict[str, Any]:
+    view: dict[str, Any] = api.client.get(batch["links"]["self"]).json()
+    return view
+
+
+def listings_in(api: RunningApi) -> list[BatchListing]:
+    with api.database.transaction() as session:
+        return session.query(BatchListing).order_by(BatchListing.id).all()
+
+
+class SlowListing(InMemoryObjectStore):
+    """A service that takes longer for one object than a lease lasts, or is away after that."""
+
+    def __init__(self, *, is_away: bool) -> None:
+        super().__init__()
+        self.is_away = is_away
+        self.asked = 0
+
+    def other_bucket(self, name: str) -> "SlowListing":
+        del name
+        return self
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        del prefix
+        self.asked += 1
+        threading.Event().wait(LIST_S)
+        if self.is_away:
+            raise StorageUnavailableError("away")
+        if after < "in/a.pdf":
+            yield StoredObject("in/a.pdf", 8, "etag")
+
+
+def test_a_store_that_is_slow_to_fail_ends_no_listing_of_two_that_wait_for_it(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    batch = create(api.client, **prefix_of(scans))
+    store = SlowListing(is_away=True)
+    rules = rules_for(scans, lease_s=0.3, renew_every_s=0.1)
+
+    with (
+        listing_in_thread(api.database, store, rules),
+        listing_in_thread(api.database, store, rules),
+    ):
+        wait_until(lambda: store.asked >= rules.max_failures + 2, what="more tries than it has")
+
+    assert (read(api, batch)["state"], read(api, batch)["error"]) == ("listing", None)
+
+
+def test_a_page_that_takes_longer_than_a_lease_is_entered_once(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    batch = create(api.client, **prefix_of(scans))
+    store = SlowListing(is_away=False)
+    rules = rules_for(scans, lease_s=0.3, renew_every_s=0.1)
+
+    with (
+        listing_in_thread(api.database, store, rules),
+        listing_in_thread(api.database, store, rules),
+    ):
+        wait_until(lambda: read(api, batch)["listing"]["is_done"], what="the end of the listing")
+
+    assert len(documents_in(api.database)) == 1
+    assert read(api, batch)["listing"]["duplicates"] == 0
+    assert store.asked == 1
+
+
+def test_a_batch_that_an_earlier_release_cancels_has_no_open_listing(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **prefix_of(scans))
+    with api.database.transaction() as session:
+        # As a release does that knows no listings.
+        session.execute(text("UPDATE batches SET state = 'cancelled'"))
+
+    fill(api.database, api.store, rules_for(scans))
+
+    view = read(api, batch)
+    (listing,) = listings_in(api)
+    assert (view["state"], view["error"], view["listing"]["is_done"]) == ("cancelled", None, True)
+    assert (listing.error_code, listing.dispatch_after) == (None, None)
+    assert documents_in(api.database) == []
+
+
+def test_a_turn_ends_within_a_manifest_of_empty_lines(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/m.csv"], body=lambda _: b"path\n" + b"\n" * 12_000)
+    create(api.client, manifest={"bucket": scans.name, "key": "in/m.csv"})
+
+    take_turn(api.database, api.store, rules_for(scans, turn_s=0))
+
+    (listing,) = listings_in(api)
+    assert (listing.cursor, listing.is_checked, listing.failures) == ("5005:5001", False, 0)
+
+
+def anybodys(scans: S3Bucket) -> AllowedSource:
+    return AllowedSource(bucket=scans.name, prefix=PREFIX)
+
+
+def named(bucket: S3Bucket, *keys: str) -> dict[str, Any]:
+    return {"objects": [{"bucket": bucket.name, "key": key} for key in keys]}
+
+
+def test_a_tenant_with_many_listings_does_not_hold_up_another(
+    serve: Serve, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf"])
+    two = named(scans, "in/a.pdf", "in/b.pdf")
+    rules = rules_for(allowed=(anybodys(scans),), page_objects=1, turn_s=0)
+    with serve(settings={"api_sources": (anybodys(scans),)}) as api:
+        for _ in range(20):
+            create(api.client, **two)
+        with client_of(api.url, make_key(api.database, "stranger")) as stranger:
+            batch = create(stranger, **two)
+
+            for _ in range(6):
+                take_turn(api.database, api.store, rules)
+
+            view = stranger.get(batch["links"]["self"]).json()
+
+    assert (view["listing"]["is_done"], view["documents"]["total"]) == (True, 2)
+
+
+def test_a_tenant_with_short_listings_does_not_hold_up_another(
+    serve: Serve, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf", "in/b.pdf"])
+    rules = rules_for(allowed=(anybodys(scans),), page_objects=1, turn_s=0)
+    with serve(settings={"api_sources": (anybodys(scans),)}) as api:
+        with client_of(api.url, make_key(api.database, "stranger")) as stranger:
+            batch = create(stranger, **named(scans, "in/a.pdf", "in/b.pdf"))
+
+            for _ in range(6):
+                # Each is at its end with its first turn, and is followed by one that had none.
+                create(api.client, prefix={"bucket": scans.name, "prefix": "in/none/"})
+                take_turn(api.database, api.store, rules)
+
+            view = stranger.get(batch["links"]["self"]).json()
+
+    assert (view["listing"]["is_done"], view["documents"]["total"]) == (True, 2)
+
+
+def test_a_tenant_has_no_more_open_listings_than_it_may(
+    serve: Serve, scans: S3Bucket
+) -> None:
+    with serve(settings={"api_sources": (anybodys(scans),)}) as api:
+        batch = create(api.client, **prefix_of(scans))
+        with api.database.transaction() as session:
+            for _ in range(listings.MOST_OPEN_PER_TENANT - 1):
+                more = BatchListing(
+                    id=new_id(),
+                    batch_id=UUID(batch["id"]),
+                    tenant=TENANT,
+                    source={"kind": "prefix", "bucket": scans.name, "prefix": "in/"},
+                )
+                assert listings.add(session, more)
+        once = {"Idempotency-Key": "one"}
+        body = {"name": "one", **prefix_of(scans)}
+        refused = [
+            api.client.post("/v1/batches", json=body, headers=once),
+            api.client.post(f"{batch['links']['self']}/objects", json=named(scans, "in/a.pdf")),
+        ]
+        with client_of(api.url, make_key(api.database, "stranger")) as stranger:
+            create(stranger, **prefix_of(scans))
+        fill(api.database, api.store, rules_for(allowed=(anybodys(scans),)))
+        taken = api.client.post("/v1/batches", json=body, headers=once)
+
+    assert {(each.status_code, each.json()["code"]) for each in refused} == {
+        (429, "too_many_listings")
+    }
+    assert {each.headers["Retry-After"] for each in refused} == {"30"}
+    assert taken.status_code == 201
