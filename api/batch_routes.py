@@ -252,7 +252,7 @@ def _replayed(
     earlier = ledger.batch_of_key(idempotency_key)
     if earlier is None:
         raise error
-    told = (earlier.name, earlier.options, ledger.source_of_batch(earlier.id))
-    if told != (new.name, new.options, source):
+    is_same = (earlier.name, earlier.options) == (new.name, new.options)
+    if not is_same or not ledger.is_first_source(earlier.id, source):
         raise ApiError("idempotency_mismatch") from error
     return earlier.id

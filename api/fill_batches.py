@@ -134,7 +134,7 @@ def fill_for_a_turn(
         except StaleStateError:
             log.info("listing was stopped, or taken over")
             with transaction() as session:
-                listings.stop_if_closed(session, listing.claim.batch_id)
+                listings.stop_if_cancelled(session, listing.claim.batch_id)
         except ListingFailedError as error:
             log.info("listing failed", code=error.code, cause=type(error.__cause__).__name__)
             with suppress(StaleStateError), transaction() as session:

@@ -5,13 +5,15 @@ found and how far he is are written in one transaction, and only while the listi
 two holders one writes, and a holder that died is followed from where he was.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, literal_column, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, defer
 
@@ -21,6 +23,14 @@ from db.models import Batch, BatchListing, Document, ListingTurn
 from db.states import BatchState
 
 MOST_OPEN_PER_TENANT = 100
+# Names and metadata of objects are their documents' and go with them; requests are told apart by a
+# digest.
+_KEPT_SOURCE = literal_column("""
+    CASE WHEN source ->> 'kind' = 'objects'
+      THEN json_build_object('kind', 'objects', 'sha256', source_sha256)
+      ELSE source
+    END
+""")
 # Their manifest is another one by now, or was none: where the last reading ended says nothing.
 _BEGUN_ANEW = frozenset({"invalid_manifest", "source_changed"})
 _FROM_THE_BEGINNING: Mapping[str, Any] = {
@@ -90,17 +100,18 @@ def add(session: Session, listing: BatchListing) -> bool:
     if not batches.takes_documents(session, listing.batch_id):
         return False
     _require_places(session, listing.tenant, 1)
+    listing.source_sha256 = _digest(listing.source)
     listing.dispatch_after = func.now()
     session.add(listing)
     session.flush()
     return True
 
 
-def source_of(session: Session, batch_id: UUID) -> Mapping[str, Any] | None:
-    """Return what a batch was created to be filled from; None: nothing."""
+def is_first_source(session: Session, batch_id: UUID, source: Mapping[str, Any] | None) -> bool:
+    """Say whether a batch was created to be filled from this; None: from nothing."""
     # What a batch is created with has its id, by which it is told from what is added later.
-    listing = session.get(BatchListing, batch_id)
-    return None if listing is None else listing.source
+    found = session.scalar(select(BatchListing.source_sha256).where(BatchListing.id == batch_id))
+    return found == (None if source is None else _digest(source))
 
 
 def take(session: Session, *, lease_s: float) -> TakenListing | None:
@@ -215,18 +226,26 @@ def put_back(session: Session, claim: ListingClaim, *, delay_s: float, is_excuse
 
 
 def finish(session: Session, claim: ListingClaim) -> None:
-    """Note that all of a listing was gone through.
+    """Note that all of a listing was gone through; what it named is forgotten.
 
     Raises:
         StaleStateError: somebody else has the listing, or it has ended.
     """
-    _set(session, claim, dispatch_after=None, finished_at=func.now())
+    _set(
+        session,
+        claim,
+        dispatch_after=None,
+        finished_at=func.now(),
+        source=_KEPT_SOURCE,
+        cursor=None,
+    )
 
 
 def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None) -> None:
     """End a listing for good, and with it its batch and the batch's other listings.
 
-    Documents that it found before are read; the batch takes no more.
+    Documents that it found before are read; the batch takes no more. What it names is kept, as a
+    retry goes on with it.
 
     Raises:
         StaleStateError: somebody else has the listing, or it has ended.
@@ -234,7 +253,7 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     batches.lock_alone(session, claim.batch_id)
     # Written again below: here it is asked whether the listing is still this holder's.
     _set(session, claim, error_code=code)
-    stop_all(session, claim.batch_id, code=code, detail=detail)
+    _end_open(session, claim.batch_id, code=code, detail=detail)
     session.execute(
         update(Batch)
         .where(Batch.id == claim.batch_id, Batch.state == BatchState.OPEN)
@@ -243,33 +262,26 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     )
 
 
-def stop_all(
-    session: Session, batch_id: UUID, *, code: str | None = None, detail: str | None = None
-) -> None:
-    """End the listings of a batch that takes no more; their holders find that they have none.
+def stop_all(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that is cancelled; their holders find that they have none.
 
-    ``code`` and ``detail`` say what went wrong, where something did.
+    What they named is forgotten, by those too that have failed before.
     """
+    _end_open(session, batch_id, code=None, detail=None)
     session.execute(
         update(BatchListing)
-        .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
-        .values(
-            finished_at=func.now(),
-            dispatch_after=None,
-            attempt=BatchListing.attempt + 1,
-            error_code=code,
-            error_detail=detail,
-        )
+        .where(BatchListing.batch_id == batch_id)
+        .values(source=_KEPT_SOURCE, cursor=None)
         .execution_options(synchronize_session=False)
     )
 
 
-def stop_if_closed(session: Session, batch_id: UUID) -> None:
-    """End the listings of a batch that takes no more, if whoever closed it has not.
+def stop_if_cancelled(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that was cancelled, if whoever did so has not.
 
     A release that knows no listings cancels batches too, while it runs beside this one.
     """
-    if not batches.takes_documents(session, batch_id):
+    if batches.is_cancelled(session, batch_id):
         stop_all(session, batch_id)
 
 
@@ -340,6 +352,26 @@ def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> 
     new = [document for document in found.values() if document.id in entered]
     documents.insert_all(session, new, dispatch_after_s=0)
     return new
+
+
+def _end_open(session: Session, batch_id: UUID, *, code: str | None, detail: str | None) -> None:
+    """End the listings of a batch; ``code`` and ``detail`` say of what, where something failed."""
+    session.execute(
+        update(BatchListing)
+        .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
+        .values(
+            finished_at=func.now(),
+            dispatch_after=None,
+            attempt=BatchListing.attempt + 1,
+            error_code=code,
+            error_detail=detail,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _digest(source: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
 
 
 def _require_places(session: Session, tenant: str, count: int) -> None:

@@ -154,8 +154,10 @@ class BatchListing(Model):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", ondelete="CASCADE"))
     tenant: Mapped[str]
-    # As it was asked for. JSON keeps metadata of the sender as it was given, JSONB does not.
+    # As it was asked for; of objects, only until they are found. JSON keeps metadata of the sender
+    # as it was given, JSONB does not.
     source: Mapped[dict[str, Any]] = mapped_column(JSON)
+    source_sha256: Mapped[str] = mapped_column(init=False)
     key_id: Mapped[str | None] = mapped_column(default=None)
     # The manifest as it was when it was opened first: later pages are of the same bytes.
     pinned: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), default=None)

@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("key_id", sa.Text(), nullable=True),
         sa.Column("source", sa.JSON(), nullable=False),
+        sa.Column("source_sha256", sa.Text(), nullable=False),
         sa.Column("pinned", sa.JSON(), nullable=True),
         sa.Column("cursor", sa.Text(), nullable=True),
         sa.Column("is_checked", sa.Boolean(), nullable=False),

@@ -191,23 +191,23 @@ def test_a_tenant_with_short_listings_does_not_hold_up_another(
 ) -> None:
     put_all(scans, ["in/a.pdf", "in/b.pdf"])
     rules = rules_for(allowed=(anybodys(scans),), page_objects=1, turn_s=0)
-    with serve(settings={"api_sources": (anybodys(scans),)}) as api:
-        with client_of(api.url, make_key(api.database, "stranger")) as stranger:
-            batch = create(stranger, **named(scans, "in/a.pdf", "in/b.pdf"))
+    with (
+        serve(settings={"api_sources": (anybodys(scans),)}) as api,
+        client_of(api.url, make_key(api.database, "stranger")) as stranger,
+    ):
+        batch = create(stranger, **named(scans, "in/a.pdf", "in/b.pdf"))
 
-            for _ in range(6):
-                # Each is at its end with its first turn, and is followed by one that had none.
-                create(api.client, prefix={"bucket": scans.name, "prefix": "in/none/"})
-                take_turn(api.database, api.store, rules)
+        for _ in range(6):
+            # Each is at its end with its first turn, and is followed by one that had none.
+            create(api.client, prefix={"bucket": scans.name, "prefix": "in/none/"})
+            take_turn(api.database, api.store, rules)
 
-            view = stranger.get(batch["links"]["self"]).json()
+        view = stranger.get(batch["links"]["self"]).json()
 
     assert (view["listing"]["is_done"], view["documents"]["total"]) == (True, 2)
 
 
-def test_a_tenant_has_no_more_open_listings_than_it_may(
-    serve: Serve, scans: S3Bucket
-) -> None:
+def test_a_tenant_has_no_more_open_listings_than_it_may(serve: Serve, scans: S3Bucket) -> None:
     with serve(settings={"api_sources": (anybodys(scans),)}) as api:
         batch = create(api.client, **prefix_of(scans))
         with api.database.transaction() as session:
@@ -235,3 +235,77 @@ def test_a_tenant_has_no_more_open_listings_than_it_may(
     }
     assert {each.headers["Retry-After"] for each in refused} == {"30"}
     assert taken.status_code == 201
+
+
+def secret_of(bucket: S3Bucket) -> dict[str, Any]:
+    return {
+        "objects": [
+            {"bucket": bucket.name, "key": "in/a.pdf", "metadata": {"z": "SECRET", "a": [1.0]}},
+            {"bucket": bucket.name, "key": "in/SECRET.pdf"},
+        ]
+    }
+
+
+def rows_with_secrets(api: RunningApi) -> int:
+    query = (
+        "SELECT count(*) FROM batch_listings AS each WHERE strpos(CAST(each AS text), 'SECRET') > 0"
+    )
+    with api.database.transaction() as session:
+        return session.scalar(text(query)) or 0
+
+
+def test_a_listing_that_is_finished_keeps_nothing_of_its_objects(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    once = {"Idempotency-Key": "order-17"}
+    body: dict[str, Any] = {"name": "boxes", **secret_of(scans)}
+    first = api.client.post("/v1/batches", json=body, headers=once)
+    before = rows_with_secrets(api)
+
+    fill(api.database, api.store, rules_for(scans))
+
+    again = api.client.post("/v1/batches", json=body, headers=once)
+    body["objects"][1]["metadata"] = {"z": "other"}
+    other = api.client.post("/v1/batches", json=body, headers=once)
+    assert (before, rows_with_secrets(api)) == (1, 0)
+    assert (again.json()["id"], again.headers["Idempotent-Replayed"]) == (
+        first.json()["id"],
+        "true",
+    )
+    assert other.json()["code"] == "idempotency_mismatch"
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_batch_that_is_cancelled_keeps_nothing_of_its_objects(
+    serve: Serve,
+    scans: S3Bucket,
+    has_failed: bool,  # noqa: FBT001 - which of two tests
+) -> None:
+    with serve(settings={"api_sources": (allowed_in(scans),)}) as api:
+        batch = create(api.client, **secret_of(scans))
+        if has_failed:  # as documents may not come from there any more
+            fill(api.database, api.store, rules_for())
+        kept = rows_with_secrets(api)
+
+        api.client.post(f"{batch['links']['self']}/cancel")
+
+        assert (kept, rows_with_secrets(api)) == (1, 0)
+
+
+def test_a_listing_that_failed_goes_on_with_all_that_it_names(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    put_all(scans, ["in/a.pdf"])
+    batch = create(api.client, **secret_of(scans))
+    fill(api.database, api.store, rules_for())
+    failed = read(api, batch)["error"]["code"]
+
+    api.client.post(f"{batch['links']['self']}/retry")
+    fill(api.database, api.store, rules_for(scans))
+
+    documents = documents_in(api.database)
+    assert failed == "source_not_allowed"
+    assert {each.source["key"]: each.user_metadata for each in documents} == {
+        "in/a.pdf": {"z": "SECRET", "a": [1.0]},
+        "in/SECRET.pdf": None,
+    }
