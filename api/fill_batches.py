@@ -6,7 +6,6 @@ page begins are one transaction, so whoever dies in between is followed from the
 at once. The documents are queued and due: the sweep sends them as the queues drain.
 """
 
-import hashlib
 import threading
 import time
 from collections.abc import Sequence
@@ -35,11 +34,13 @@ from api.listing_pages import (
     open_manifest,
     pages_of,
 )
+from api.object_fingerprint import fingerprint_of
 from api.object_manifest import EntryRules, ReadSoFar
 from api.place_settings import AllowedSources
 from api.upload_form import DocumentFields, resolve_options
 from db import admission as key_admission
-from db import listings
+from db import batch_objects, listings
+from db.batch_objects import Fingerprint
 from db.engine import Session, Transaction
 from db.errors import DatabaseUnavailableError, OutcomeUnknownError, StaleStateError
 from db.ids import new_id
@@ -307,13 +308,13 @@ class _Turn:
         cursor: str | None,
         skipped: int = 0,
     ) -> None:
-        by_object: dict[bytes, Document] = {}
+        by_object: dict[Fingerprint, Document] = {}
         for candidate, document in chosen:
-            by_object.setdefault(fingerprint(candidate.source), document)
+            by_object.setdefault(fingerprint_of(candidate.source), document)
         servers, claim = self._servers, self._listing.claim
         with servers.transaction() as session:
             listings.require_open(session, claim)
-            added = listings.enter(session, claim.batch_id, by_object)
+            added = batch_objects.enter(session, claim.batch_id, by_object)
             if key_admission.charge_all(session, added).is_used_up:
                 raise _WaitingError  # another upload of the key was faster
             progress = Progress(
@@ -357,17 +358,6 @@ class _Turn:
         if self._is_lost.is_set():
             raise StaleStateError(f"listing {self._listing.claim.id} was lost")
         return self._stop.is_set() or time.monotonic() >= self._ends_at
-
-
-def fingerprint(source: SourceObject) -> bytes:
-    """Return what is equal for one object and differs between two.
-
-    The etag tells two contents of a key apart, and the version where one was asked for: a listing
-    names none, so that an object has the same fingerprint whatever named it.
-    """
-    address = source.address
-    content = f"v{address.version_id}" if address.version_id else f"e{source.etag}"
-    return hashlib.sha256(f"{address.bucket}\0{address.key}\0{content}".encode()).digest()
 
 
 def _renew(listing: TakenListing, transaction: Transaction, *, lease_s: float) -> None:

@@ -231,11 +231,11 @@ def _cursor_of(key: str) -> str:
 def _looked_at(
     entries: list[NamedEntry], store: ObjectStore, executor: Executor
 ) -> list[Candidate]:
-    found = executor.map(lambda entry: _look_at(store, entry.address), entries)
-    return [
-        Candidate(source, entry.fields, entry.cursor)
-        for source, entry in zip(found, entries, strict=True)
-    ]
+    # Once for each, so that one which arrives meanwhile is not both there and not.
+    addresses = list(dict.fromkeys(entry.address for entry in entries))
+    seen = executor.map(lambda address: _look_at(store, address), addresses)
+    found = dict(zip(addresses, seen, strict=True))
+    return [Candidate(found[entry.address], entry.fields, entry.cursor) for entry in entries]
 
 
 def _look_at(store: ObjectStore, address: SourceAddress) -> SourceObject:

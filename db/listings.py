@@ -7,19 +7,19 @@ two holders one writes, and a holder that died is followed from where he was.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, literal_column, select, text, update
+from sqlalchemy import func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, defer
 
-from db import batches, documents
+from db import batches
 from db.errors import StaleStateError, TooManyListingsError
-from db.models import Batch, BatchListing, Document, ListingTurn
+from db.models import Batch, BatchListing, ListingTurn
 from db.states import BatchState
 
 MOST_OPEN_PER_TENANT = 100
@@ -253,6 +253,9 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     batches.lock_alone(session, claim.batch_id)
     # Written again below: here it is asked whether the listing is still this holder's.
     _set(session, claim, error_code=code)
+    if batches.is_cancelled(session, claim.batch_id):  # by a release that has not stopped it
+        stop_all(session, claim.batch_id)
+        return
     _end_open(session, claim.batch_id, code=code, detail=detail)
     session.execute(
         update(Batch)
@@ -317,41 +320,6 @@ def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
         listing.failures = 0
         listing.dispatch_after = func.now()
     return True
-
-
-def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> Sequence[Document]:
-    """Add the documents of objects of which the batch has none yet; return those.
-
-    Args:
-        session: an open transaction.
-        batch_id: of the batch that they belong to.
-        found: queued documents by the fingerprints of their objects.
-    """
-    if not found:
-        return []
-    # Two arrays in place of a list of rows, which is another statement for every length; in order,
-    # so that two who enter the same objects wait for each other in one direction only.
-    entered = set(
-        session.scalars(
-            text("""
-                INSERT INTO batch_objects (batch_id, fingerprint, document_id)
-                SELECT :batch_id, fingerprint, document_id
-                FROM unnest(CAST(:fingerprints AS bytea[]), CAST(:document_ids AS uuid[]))
-                  AS found(fingerprint, document_id)
-                ORDER BY fingerprint
-                ON CONFLICT DO NOTHING
-                RETURNING document_id
-            """),
-            {
-                "batch_id": batch_id,
-                "fingerprints": list(found),
-                "document_ids": [document.id for document in found.values()],
-            },
-        )
-    )
-    new = [document for document in found.values() if document.id in entered]
-    documents.insert_all(session, new, dispatch_after_s=0)
-    return new
 
 
 def _end_open(session: Session, batch_id: UUID, *, code: str | None, detail: str | None) -> None:

@@ -188,8 +188,8 @@ class ListingTurn(Model):
 class BatchObject(Model):
     """An object of which a batch has a document, so that it has one only.
 
-    ``fingerprint`` is a SHA-256 of what tells objects apart: a key alone may be longer than an
-    index takes. It stays when the document is deleted.
+    ``fingerprint`` is of two halves, digests of where the object lies and of what was found there:
+    a key alone may be longer than an index takes. It stays when the document is deleted.
     """
 
     __tablename__ = "batch_objects"

@@ -130,8 +130,11 @@ def test_a_page_that_takes_longer_than_a_lease_is_entered_once(
     assert store.asked == 1
 
 
+@pytest.mark.parametrize("is_allowed", [True, False])
 def test_a_batch_that_an_earlier_release_cancels_has_no_open_listing(
-    api: RunningApi, scans: S3Bucket
+    api: RunningApi,
+    scans: S3Bucket,
+    is_allowed: bool,  # noqa: FBT001 - which of two tests
 ) -> None:
     put_all(scans, ["in/a.pdf"])
     batch = create(api.client, **prefix_of(scans))
@@ -139,7 +142,7 @@ def test_a_batch_that_an_earlier_release_cancels_has_no_open_listing(
         # As a release does that knows no listings.
         session.execute(text("UPDATE batches SET state = 'cancelled'"))
 
-    fill(api.database, api.store, rules_for(scans))
+    fill(api.database, api.store, rules_for(scans) if is_allowed else rules_for())
 
     view = read(api, batch)
     (listing,) = listings_in(api)
