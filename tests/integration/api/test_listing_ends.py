@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -37,7 +38,7 @@ from tests.support.listing import (
 )
 from tests.support.services import S3Bucket, fresh_bucket
 
-LIST_S = 0.8  # longer than the leases below
+LIST_S = 1.5  # longer than the leases below
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_a_store_that_is_slow_to_fail_ends_no_listing_of_two_that_wait_for_it(
 ) -> None:
     batch = create(api.client, **prefix_of(scans))
     store = SlowListing(is_away=True)
-    rules = rules_for(scans, lease_s=0.3, renew_every_s=0.1)
+    rules = rules_for(scans, lease_s=1, renew_every_s=0.2)
 
     with (
         listing_in_thread(api.database, store, rules),
@@ -117,7 +118,7 @@ def test_a_page_that_takes_longer_than_a_lease_is_entered_once(
 ) -> None:
     batch = create(api.client, **prefix_of(scans))
     store = SlowListing(is_away=False)
-    rules = rules_for(scans, lease_s=0.3, renew_every_s=0.1)
+    rules = rules_for(scans, lease_s=1, renew_every_s=0.2)
 
     with (
         listing_in_thread(api.database, store, rules),
@@ -312,3 +313,40 @@ def test_a_listing_that_failed_goes_on_with_all_that_it_names(
         "in/a.pdf": {"z": "SECRET", "a": [1.0]},
         "in/SECRET.pdf": None,
     }
+
+
+class HeldListing(InMemoryObjectStore):
+    """A service that lists nothing, and takes its time over it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+
+    def other_bucket(self, name: str) -> "HeldListing":
+        del name
+        return self
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredObject]:
+        del prefix, after
+        self.has_begun.set()
+        self.may_end.wait(15)
+        yield from ()
+
+
+def test_a_tenant_has_one_dry_run_at_a_time(serve: Serve, scans: S3Bucket) -> None:
+    store = HeldListing()
+    body = {"name": "boxes", "dry_run": True, **prefix_of(scans)}
+    with (
+        serve(settings={"api_sources": (allowed_in(scans),)}, store=store) as api,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        first = executor.submit(api.client.post, "/v1/batches", json=body)
+        assert store.has_begun.wait(10)
+
+        refused = api.client.post("/v1/batches", json=body)
+        store.may_end.set()
+        counted = [first.result(), api.client.post("/v1/batches", json=body)]
+
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_dry_runs")
+    assert refused.headers["Retry-After"] == "5"
+    assert [answer.status_code for answer in counted] == [200, 200]

@@ -88,9 +88,12 @@ def test_a_tenant_counts_once_at_a_time_and_leaves_room_to_others() -> None:
         has_begun.set()
         may_end.wait(10)
 
+    async def count_first() -> None:
+        await services.in_counting_thread("a", count_for_long)
+
     async def count_beside() -> tuple[str, str]:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(services.in_counting_thread, "a", count_for_long)
+            tasks.start_soon(count_first)
             await anyio.to_thread.run_sync(has_begun.wait)
             with pytest.raises(ApiError, match="too_many_dry_runs"):
                 await services.in_counting_thread("a", lambda: "refused")
