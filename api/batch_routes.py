@@ -1,6 +1,7 @@
 """Batches: documents that were submitted together."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -52,6 +53,8 @@ router = APIRouter(tags=["batches"])
             "invalid_manifest",
             "source_not_found",
             "source_refused",
+            "too_many_dry_runs",
+            "too_many_listings",
             "storage_unavailable",
             "database_unavailable",
         ),
@@ -72,8 +75,8 @@ async def create_batch(
     document.
     """
     if new.dry_run:
-        counted = await services.in_storage_thread(
-            count_objects, new, tenant=ledger.tenant, services=services
+        counted = await services.in_counting_thread(
+            ledger.tenant, partial(count_objects, new, tenant=ledger.tenant, services=services)
         )
         return Response(counted.model_dump_json(), media_type="application/json")
     view, is_replayed = await anyio.to_thread.run_sync(
@@ -96,6 +99,7 @@ async def create_batch(
         "batch_closed",
         "body_too_large",
         "invalid_request",
+        "too_many_listings",
         "database_unavailable",
     ),
 )
@@ -167,6 +171,7 @@ def cancel_batch(batch_id: UUID, ledger: Ledger) -> BatchView:
         "nothing_to_retry",
         "batch_closed",
         "invalid_request",
+        "too_many_listings",
         "system_full",
         "database_unavailable",
     ),
@@ -247,7 +252,7 @@ def _replayed(
     earlier = ledger.batch_of_key(idempotency_key)
     if earlier is None:
         raise error
-    told = (earlier.name, earlier.options, ledger.source_of_batch(earlier.id))
-    if told != (new.name, new.options, source):
+    is_same = (earlier.name, earlier.options) == (new.name, new.options)
+    if not is_same or not ledger.is_first_source(earlier.id, source):
         raise ApiError("idempotency_mismatch") from error
     return earlier.id

@@ -11,7 +11,12 @@ from starlette.requests import ClientDisconnect
 
 from api.cursor import CursorError
 from api.multipart import MalformedFormError, NotAFormError
-from db.errors import DatabaseError, DatabaseUnavailableError, RowNotFoundError
+from db.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    RowNotFoundError,
+    TooManyListingsError,
+)
 from storage.errors import (
     SourceNotFoundError,
     SourceRefusedError,
@@ -231,6 +236,19 @@ _OF_REQUESTS: Mapping[str, ErrorKind] = {
     "too_many_requests": ErrorKind(
         429, "Too many requests", "The key has asked too often; ask again a little later.", 1
     ),
+    "too_many_dry_runs": ErrorKind(
+        429,
+        "Too many dry runs",
+        "A dry run of this tenant is under way, or as many as fit are; send it again in a moment.",
+        5,
+    ),
+    "too_many_listings": ErrorKind(
+        429,
+        "Too many listings",
+        "The objects of as many batches of this tenant, or of additions to them, are being found"
+        " as may be at a time; send it again when some are.",
+        30,
+    ),
     "too_many_open_exports": ErrorKind(
         429,
         "Too many open exports",
@@ -306,6 +324,7 @@ _TRANSLATIONS: Sequence[tuple[type[Exception], str]] = (
     (SourceRefusedError, "source_refused"),
     (DatabaseUnavailableError, "database_unavailable"),
     (RowNotFoundError, "not_found"),
+    (TooManyListingsError, "too_many_listings"),
     (MalformedFormError, "malformed_body"),
     (ClientDisconnect, "client_closed_request"),
     (StorageError, "internal"),

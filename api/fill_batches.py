@@ -6,13 +6,13 @@ page begins are one transaction, so whoever dies in between is followed from the
 at once. The documents are queued and due: the sweep sends them as the queues drain.
 """
 
-import hashlib
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import structlog
@@ -22,6 +22,7 @@ from api.accept_source import document_of
 from api.admission import Admission
 from api.errors import ApiError
 from api.listing_errors import ListingFailedError
+from api.listing_lease import kept
 from api.listing_pages import (
     LISTED_OBJECTS,
     LOOKS_AT_ONCE,
@@ -33,11 +34,13 @@ from api.listing_pages import (
     open_manifest,
     pages_of,
 )
-from api.object_manifest import EntryRules
+from api.object_fingerprint import fingerprint_of
+from api.object_manifest import EntryRules, ReadSoFar
 from api.place_settings import AllowedSources
 from api.upload_form import DocumentFields, resolve_options
 from db import admission as key_admission
-from db import listings
+from db import batch_objects, listings
+from db.batch_objects import Fingerprint
 from db.engine import Session, Transaction
 from db.errors import DatabaseUnavailableError, OutcomeUnknownError, StaleStateError
 from db.ids import new_id
@@ -51,8 +54,6 @@ from storage.source_object import SourceObject
 
 # What keeps a listing waiting lasts: a full system, or a quota that is used up.
 _FULL_PAUSE_S = 30.0
-# Of a manifest that is only read to its end, between two notes of how far that is.
-_CHECKED_ROWS = 5_000
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +65,9 @@ class ListingRules:
     Attributes:
         allowed: whence documents may come.
         page_limits: of documents and pages.
-        lease_s: for how long a listing is its holder's without a page.
+        max_manifest_bytes: of a manifest.
+        lease_s: for how long a listing is its holder's after the last word of that.
+        renew_every_s: between two such words, while a turn lasts.
         retry_delay_s: how long it rests after a passing fault.
         max_failures: claims without a page after which it is given up.
         turn_s: after which another listing has its turn.
@@ -73,10 +76,12 @@ class ListingRules:
 
     allowed: AllowedSources
     page_limits: PageLimits
+    max_manifest_bytes: int
     lease_s: float
+    renew_every_s: float
     retry_delay_s: float
     max_failures: int
-    turn_s: float = 30.0
+    turn_s: float = 5.0  # short, as a batch of a hundred objects may wait behind many others
     page_objects: int = LISTED_OBJECTS
 
 
@@ -100,7 +105,7 @@ def fill_for_a_turn(
     admission: Admission,
     rules: ListingRules,
 ) -> bool:
-    """Go on with the listing that has waited longest, for a turn; return whether there was one.
+    """Go on with the listing whose turn it is, for a turn; return whether there was one.
 
     Args:
         stop: ends the turn behind the page that is being entered.
@@ -121,10 +126,16 @@ def fill_for_a_turn(
         looking(LOOKS_AT_ONCE) as executor,
     ):
         servers = _Servers(transaction, store, admission, executor)
+        renew = partial(_renew, listing, transaction, lease_s=rules.lease_s)
         try:
-            _Turn(listing, servers, rules, stop).run()
+            with kept(renew, every_s=rules.renew_every_s) as is_lost:
+                is_finished = _Turn(listing, servers, rules, stop, is_lost).run()
+            if not is_finished:
+                _put_back(listing, transaction, delay_s=0, is_excused=True)
         except StaleStateError:
             log.info("listing was stopped, or taken over")
+            with transaction() as session:
+                listings.stop_if_cancelled(session, listing.claim.batch_id)
         except ListingFailedError as error:
             log.info("listing failed", code=error.code, cause=type(error.__cause__).__name__)
             with suppress(StaleStateError), transaction() as session:
@@ -170,17 +181,23 @@ class _Turn:
     """One holder's way through a listing: to its end, or as far as its time goes."""
 
     def __init__(
-        self, listing: TakenListing, servers: _Servers, rules: ListingRules, stop: threading.Event
+        self,
+        listing: TakenListing,
+        servers: _Servers,
+        rules: ListingRules,
+        stop: threading.Event,
+        is_lost: threading.Event,
     ) -> None:
         self._listing = listing
         self._servers = servers
         self._rules = rules
         self._stop = stop
+        self._is_lost = is_lost
         self._ends_at = time.monotonic() + rules.turn_s
         self._options = resolve_options(listing.options, {})
 
-    def run(self) -> None:
-        """Go on from where the listing is.
+    def run(self) -> bool:
+        """Go on from where the listing is; return whether it came to its end.
 
         Raises:
             StaleStateError: somebody else has it, or its batch was closed.
@@ -200,22 +217,25 @@ class _Turn:
         cursor = listing.cursor
         if plan.manifest is not None and not listing.is_checked:
             if not self._check(plan, cursor):
-                return
+                return False
             cursor = None
         for page in pages_of(plan, servers.store, servers.executor, cursor=cursor):
             self._enter(page)
             if self._is_over():
-                return
+                return False
         with servers.transaction() as session:
             listings.finish(session, listing.claim)
         log.info("listing finished")
+        return True
 
     def _manifest(self) -> SourceObject | None:
         """Return the manifest as it was when it was opened first; None: there is none."""
         listing, servers = self._listing, self._servers
         if listing.pinned is not None:
             return source_object.from_row(dict(listing.pinned))
-        manifest = open_manifest(servers.store, listing.source)
+        manifest = open_manifest(
+            servers.store, listing.source, max_bytes=self._rules.max_manifest_bytes
+        )
         if manifest is not None:
             with servers.transaction() as session:
                 listings.pin(session, listing.claim, manifest.to_row())
@@ -223,12 +243,11 @@ class _Turn:
 
     def _check(self, plan: ListingPlan, cursor: str | None) -> bool:
         """Read a manifest to its end; False: the turn ended before."""
-        entries = named_entries(plan, self._servers.store, cursor=cursor)
-        for number, entry in enumerate(entries, start=1):
-            if number % _CHECKED_ROWS == 0:
+        for each in named_entries(plan, self._servers.store, cursor=cursor):
+            if isinstance(each, ReadSoFar):
                 with self._servers.transaction() as session:
                     listings.require_open(session, self._listing.claim)
-                    self._advance(session, Progress(entry.cursor))
+                    self._advance(session, Progress(each.cursor))
                 if self._is_over():
                     return False
         with self._servers.transaction() as session:
@@ -289,13 +308,13 @@ class _Turn:
         cursor: str | None,
         skipped: int = 0,
     ) -> None:
-        by_object: dict[bytes, Document] = {}
+        by_object: dict[Fingerprint, Document] = {}
         for candidate, document in chosen:
-            by_object.setdefault(fingerprint(candidate.source), document)
+            by_object.setdefault(fingerprint_of(candidate.source), document)
         servers, claim = self._servers, self._listing.claim
         with servers.transaction() as session:
             listings.require_open(session, claim)
-            added = listings.enter(session, claim.batch_id, by_object)
+            added = batch_objects.enter(session, claim.batch_id, by_object)
             if key_admission.charge_all(session, added).is_used_up:
                 raise _WaitingError  # another upload of the key was faster
             progress = Progress(
@@ -331,22 +350,19 @@ class _Turn:
         listings.advance(session, self._listing.claim, progress, lease_s=self._rules.lease_s)
 
     def _is_over(self) -> bool:
-        """Give the listing back when the turn is over, and say whether it is."""
-        is_over = self._stop.is_set() or time.monotonic() >= self._ends_at
-        if is_over:
-            _put_back(self._listing, self._servers.transaction, delay_s=0, is_excused=True)
-        return is_over
+        """Say whether the turn is over.
+
+        Raises:
+            StaleStateError: the listing is not its holder's any more.
+        """
+        if self._is_lost.is_set():
+            raise StaleStateError(f"listing {self._listing.claim.id} was lost")
+        return self._stop.is_set() or time.monotonic() >= self._ends_at
 
 
-def fingerprint(source: SourceObject) -> bytes:
-    """Return what is equal for one object and differs between two.
-
-    The etag tells two contents of a key apart, and the version where one was asked for: a listing
-    names none, so that an object has the same fingerprint whatever named it.
-    """
-    address = source.address
-    content = f"v{address.version_id}" if address.version_id else f"e{source.etag}"
-    return hashlib.sha256(f"{address.bucket}\0{address.key}\0{content}".encode()).digest()
+def _renew(listing: TakenListing, transaction: Transaction, *, lease_s: float) -> None:
+    with transaction() as session:
+        listings.renew(session, listing.claim, lease_s=lease_s)
 
 
 def _put_back(

@@ -18,6 +18,9 @@ class IntakeSettings(WorkerSettings):
         "`reconcile` too: a JSON list of `bucket`, `prefix` and `tenants` (docs/api.md); none: "
         "from nowhere",
     )
+    api_max_manifest_bytes: int = Field(
+        default=2**30, ge=1, description="largest manifest in a bucket, for `reconcile` too"
+    )
     # Somebody waits for these: minutes of work of one machine, seconds of a fleet.
     api_max_open_pages_interactive: int = Field(
         default=2_000, ge=1, description="open interactive pages at which further ones are refused"

@@ -302,13 +302,14 @@ class TenantLedger:
         Raises:
             ValueError: it is another tenant's.
             DuplicateRowError: its Idempotency-Key was used before.
+            TooManyListingsError: as many as may are being filled.
         """
         if batch.tenant != self.tenant:
             raise ValueError("a ledger adds batches of its own tenant only")
         with self._transaction() as session:
             batches.insert(session, batch)
             if source is not None:
-                # The batch's id, by which ``listings.source_of`` finds it.
+                # The batch's id, by which ``listings.is_first_source`` finds it.
                 listings.add(session, self._listing(batch.id, source, listing_id=batch.id))
 
     def add_source(self, batch_id: UUID, source: dict[str, Any]) -> None:
@@ -316,6 +317,7 @@ class TenantLedger:
 
         Raises:
             BatchClosedError: it takes no more documents.
+            TooManyListingsError: as many as may are being filled.
         """
         with self._transaction() as session:
             batches.get(session, batch_id, tenant=self.tenant)
@@ -327,11 +329,11 @@ class TenantLedger:
         with self._transaction() as session:
             return batches.get(session, batch_id, tenant=self.tenant).options
 
-    def source_of_batch(self, batch_id: UUID) -> Mapping[str, Any] | None:
-        """Return what a batch was created to be filled from; None: nothing."""
+    def is_first_source(self, batch_id: UUID, source: Mapping[str, Any] | None) -> bool:
+        """Say whether a batch was created to be filled from this; None: from nothing."""
         with self._transaction() as session:
             batches.get(session, batch_id, tenant=self.tenant)
-            return listings.source_of(session, batch_id)
+            return listings.is_first_source(session, batch_id, source)
 
     def _listing(self, batch_id: UUID, source: dict[str, Any], *, listing_id: UUID) -> BatchListing:
         return BatchListing(

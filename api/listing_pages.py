@@ -18,7 +18,7 @@ from api.errors import ApiError
 from api.listing_errors import ListingFailedError
 from api.manifest_rows import RowFields
 from api.object_manifest import CURSOR as MANIFEST_CURSOR
-from api.object_manifest import EntryRules, NamedEntry, manifest_entries
+from api.object_manifest import EntryRules, NamedEntry, ReadSoFar, manifest_entries
 from storage import source_object
 from storage.errors import ObjectChangedError, SourceNotFoundError, SourceRefusedError
 from storage.object_store import ObjectStore, StoredObject
@@ -103,24 +103,34 @@ def is_cursor(kind: str, text: str) -> bool:
     return _CURSORS[kind].fullmatch(text) is not None
 
 
-def open_manifest(store: ObjectStore, source: Mapping[str, Any]) -> SourceObject | None:
+def open_manifest(
+    store: ObjectStore, source: Mapping[str, Any], *, max_bytes: int
+) -> SourceObject | None:
     """Return a manifest as it is now; None where the source is none.
 
     Raises:
-        ListingFailedError: there is no such object, or the store does not hand it out.
+        ListingFailedError: there is no such object, it has more than ``max_bytes``, or the store
+            does not hand it out.
         StorageUnavailableError: the store is away.
     """
     if source["kind"] != "manifest":
         return None
     address = SourceAddress(source["bucket"], source["key"], source["version_id"])
     with _named(missing="source_not_found", refused="source_refused"):
-        return source_object.describe(store, address)
+        manifest = source_object.describe(store, address)
+    if manifest.size_bytes > max_bytes:
+        raise ListingFailedError(
+            "invalid_manifest",
+            f"The manifest has {manifest.size_bytes:,} bytes, and may have {max_bytes:,}; take "
+            "several, or have PAGEFLEET_API_MAX_MANIFEST_BYTES raised.",
+        )
+    return manifest
 
 
 def pages_of(
     plan: ListingPlan, store: ObjectStore, executor: Executor, *, cursor: str | None
 ) -> Iterator[Page]:
-    """Yield what there is from ``cursor`` on.
+    """Yield what there is from ``cursor`` on; a page of a manifest may have no objects.
 
     Args:
         plan: what is gone through.
@@ -135,20 +145,24 @@ def pages_of(
     if plan.source["kind"] == "prefix":
         yield from _prefix_pages(plan, store, cursor)
         return
-    entries = named_entries(plan, store, cursor=cursor)
-    while some := list(islice(entries, min(NAMED_OBJECTS, plan.page_objects))):
-        found = executor.map(lambda entry: _look_at(store, entry.address), some)
-        candidates = [
-            Candidate(source, entry.fields, entry.cursor)
-            for source, entry in zip(found, some, strict=True)
-        ]
-        yield Page(candidates, some[-1].cursor)
+    some: list[NamedEntry] = []
+    for each in named_entries(plan, store, cursor=cursor):
+        if isinstance(each, NamedEntry):
+            some.append(each)
+            if len(some) < min(NAMED_OBJECTS, plan.page_objects):
+                continue
+        yield Page(_looked_at(some, store, executor), each.cursor)
+        some = []
+    if some:
+        yield Page(_looked_at(some, store, executor), some[-1].cursor)
 
 
 def named_entries(
     plan: ListingPlan, store: ObjectStore, *, cursor: str | None
-) -> Iterator[NamedEntry]:
+) -> Iterator[NamedEntry | ReadSoFar]:
     """Yield the objects that a manifest or a request names; nobody has looked at them.
+
+    Between those of a manifest there are marks, where there is nothing else for long too.
 
     Raises:
         ListingFailedError: the manifest is none, another one by now, or cannot be had.
@@ -212,6 +226,16 @@ def _is_skipped(found: SourceObject) -> bool:
 def _cursor_of(key: str) -> str:
     # As an address has it: a key may hold what neither a database nor a log takes.
     return quote(key.encode("utf-8", "surrogatepass"))
+
+
+def _looked_at(
+    entries: list[NamedEntry], store: ObjectStore, executor: Executor
+) -> list[Candidate]:
+    # Once for each, so that one which arrives meanwhile is not both there and not.
+    addresses = list(dict.fromkeys(entry.address for entry in entries))
+    seen = executor.map(lambda address: _look_at(store, address), addresses)
+    found = dict(zip(addresses, seen, strict=True))
+    return [Candidate(found[entry.address], entry.fields, entry.cursor) for entry in entries]
 
 
 def _look_at(store: ObjectStore, address: SourceAddress) -> SourceObject:

@@ -8,17 +8,27 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 COLUMNS: Final = frozenset({"path", "id", "metadata", "options"})
 LINE_CHARACTERS: Final = 2**20
-"""Most that a line may have; what a row of CSV may have over several lines, limits the module."""
+"""Most that a line may have, and a row of CSV with all of its lines."""
 
 Row = Mapping[str, Any]
 
 
 class RowError(Exception):
     """A row cannot be understood; the text says why, in a sentence."""
+
+
+class RowTooLongError(RowError):
+    """A row of CSV has more characters than one may have, and no end so far."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"The row has more than {LINE_CHARACTERS:,} characters, so that nothing behind it is"
+            " read; a quotation mark may not be closed."
+        )
 
 
 class LineTooLongError(Exception):
@@ -45,7 +55,9 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
         HeaderError: they are none of a manifest.
     """
     try:
-        header = next(csv.reader(lines, strict=True), [])
+        header = next(csv.reader(_LinesOfRow(lines), strict=True), [])
+    except RowTooLongError as error:
+        raise HeaderError(f"its first row has more than {LINE_CHARACTERS:,} characters") from error
     except LineTooLongError as error:
         raise HeaderError(f"its first line has more than {LINE_CHARACTERS:,} characters") from error
     except csv.Error as error:
@@ -55,14 +67,22 @@ def csv_header(lines: Iterable[str]) -> Sequence[str]:
     return header
 
 
-def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError]:
-    """Yield the rows behind the header, and what is wrong in place of one that cannot be had."""
-    reader = csv.reader(lines, strict=True)
+def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowError | None]:
+    """Yield the rows behind the header, and what is wrong in place of one that cannot be had.
+
+    None stands for a line with nothing on it, so that whoever reads is asked for nothing in vain.
+    """
+    lines_of_row = _LinesOfRow(lines)
+    reader = csv.reader(lines_of_row, strict=True)
     while True:
+        lines_of_row.begin()
         try:
             cells = next(reader)
         except StopIteration:
             return
+        except RowTooLongError as error:
+            yield error
+            return  # where the next row begins, nobody can tell
         except LineTooLongError as error:  # of the lines, which the reader passes on
             yield RowError(f"{error}")
             continue
@@ -70,6 +90,7 @@ def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowE
             yield RowError(f"The row is no CSV: {error}.")
             continue
         if not cells:
+            yield None
             continue
         if len(cells) != len(header):
             yield RowError(f"The row has {len(cells)} cells, not {len(header)}.")
@@ -77,8 +98,30 @@ def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[Row | RowE
         yield dict(zip(header, cells, strict=True))
 
 
-def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError]:
-    """Yield the objects of the lines, as ``csv_rows`` does; a line of spaces has none."""
+class _LinesOfRow:
+    """Lines on their way to the CSV module, which collects those of one row without any limit."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._characters = 0
+
+    def begin(self) -> None:
+        """Begin the next row."""
+        self._characters = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self._characters += len(line)
+        if self._characters > LINE_CHARACTERS:
+            raise RowTooLongError
+        return line
+
+
+def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError | None]:
+    """Yield the objects of the lines, as ``csv_rows`` does; a line of spaces has nothing on it."""
     while True:
         try:
             line = next(lines)
@@ -87,8 +130,7 @@ def json_rows(lines: Iterator[str]) -> Iterator[Row | RowError]:
         except LineTooLongError as error:
             yield RowError(f"{error}")
             continue
-        if line.strip():
-            yield _json_row(line)
+        yield _json_row(line) if line.strip() else None
 
 
 def _json_row(line: str) -> Row | RowError:

@@ -37,6 +37,9 @@ LINE_BYTES: Final = 2**20
 CURSOR: Final = re.compile(r"\d{1,18}:\d{1,18}")
 """What the cursor of an entry looks like: the byte behind its line, and the line's number."""
 _BLOCK_BYTES: Final = 2**20
+# Between two marks, whatever lies between them: some hundredths of a second of a fast store.
+_MARKED_LINES: Final = 5_000
+_MARKED_BYTES: Final = 4 * 2**20
 _SCHEME: Final = "s3://"
 _INVALID: Final = "invalid_manifest"
 # What a request calls otherwise than a manifest does.
@@ -55,6 +58,17 @@ class NamedEntry:
 
     address: SourceAddress
     fields: RowFields
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSoFar:
+    """A mark between entries: a manifest may have none for gigabytes, and time passes over them.
+
+    Attributes:
+        cursor: where the listing goes on behind what was read.
+    """
+
     cursor: str
 
 
@@ -80,15 +94,17 @@ def manifest_entries(
     manifest_format: str,
     rules: EntryRules,
     cursor: str | None,
-) -> Iterator[NamedEntry]:
+) -> Iterator[NamedEntry | ReadSoFar]:
     """Yield the objects of a manifest, from ``cursor`` on, with the memory of a few lines.
+
+    And a mark every some thousand lines or some MiB, with entries or without.
 
     Args:
         store: any bucket of the service.
         manifest: as it was when it was opened first.
         manifest_format: ``csv`` or ``ndjson``.
         rules: for its rows.
-        cursor: of the last entry that was taken; None: none was.
+        cursor: of the last entry or mark that was taken; None: none was.
 
     Raises:
         ListingFailedError: a row is wrong, or the file is no manifest.
@@ -108,14 +124,16 @@ def manifest_entries(
         if is_csv and not offset:
             header = _header(lines)
         rows = csv_rows(lines, header) if is_csv else json_rows(lines)
+        marked_offset, marked_number = lines.offset, lines.number
         for row in rows:
-            try:
-                if isinstance(row, RowError):
-                    raise row
-                address, fields = checked(row, rules)
-            except RowError as error:
-                raise ListingFailedError(_INVALID, f"Line {lines.number}: {error}") from error
-            yield NamedEntry(address, fields, f"{lines.offset}:{lines.number}")
+            if row is not None:
+                yield _entry(row, lines, rules)
+            if (
+                lines.number - marked_number >= _MARKED_LINES
+                or lines.offset - marked_offset >= _MARKED_BYTES
+            ):
+                marked_offset, marked_number = lines.offset, lines.number
+                yield ReadSoFar(lines.cursor)
 
 
 def checked(row: Row, rules: EntryRules) -> tuple[SourceAddress, RowFields]:
@@ -162,6 +180,7 @@ class ManifestLines:
     Attributes:
         offset: of the byte behind the last line.
         number: of the last line, counted from 1.
+        cursor: of whatever ends with the last line.
     """
 
     def __init__(self, blocks: Iterable[bytes], *, offset: int = 0, number: int = 0) -> None:
@@ -170,6 +189,10 @@ class ManifestLines:
         self._blocks = iter(blocks)
         self._block = b""
         self._start = 0
+
+    @property
+    def cursor(self) -> str:
+        return f"{self.offset}:{self.number}"
 
     def __iter__(self) -> Self:
         return self
@@ -208,6 +231,16 @@ def _blocks(
     store: ObjectStore, manifest: SourceObject, *, start: int
 ) -> Generator[bytes, None, None]:
     yield from source_object.stream(store, manifest, part_bytes=_BLOCK_BYTES, start=start)
+
+
+def _entry(row: Row | RowError, lines: ManifestLines, rules: EntryRules) -> NamedEntry:
+    try:
+        if isinstance(row, RowError):
+            raise row
+        address, fields = checked(row, rules)
+    except RowError as error:
+        raise ListingFailedError(_INVALID, f"Line {lines.number}: {error}") from error
+    return NamedEntry(address, fields, lines.cursor)
 
 
 def _header(lines: ManifestLines) -> Sequence[str]:

@@ -23,6 +23,8 @@ from workers.ocr.formats import MediaType
 # Of one request, short of the time that a client is given for an answer.
 COUNTING_S: Final = 8.0
 _LOOKS_AT_ONCE: Final = 4
+# Behind which the time is looked at; of a slow store each that is named takes a while.
+_PAGE_OBJECTS: Final = 20
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 _TIFFS: Final = frozenset({".tif", ".tiff"})
 
@@ -131,8 +133,9 @@ def count_objects(new: NewBatch, *, tenant: str, services: Services) -> BatchPla
         counted = plan_batch(
             ListingPlan(
                 source,
-                open_manifest(services.store, source),
+                open_manifest(services.store, source, max_bytes=settings.api_max_manifest_bytes),
                 EntryRules(settings.api_sources, tenant, new.options),
+                _PAGE_OBJECTS,
             ),
             services.store,
             cursor=None if new.cursor is None else _place(new.cursor, source["kind"]),

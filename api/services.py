@@ -11,6 +11,7 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 
 from api.admission import Admission, count_load, limits_of
+from api.answer_places import AnswerPlaces
 from api.auth import Keyring
 from api.background import Background
 from api.broker_rest import BrokerRest
@@ -28,7 +29,6 @@ from api.spared_dispatch import (
     SparedDispatch,
     SplitMessages,
 )
-from api.stream_places import StreamPlaces
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
 from workers import dispatch, request_rates
@@ -129,13 +129,19 @@ class Services:
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self.watch = EventWatch(look_in(doors.transaction))
         self.background = Background()
-        self.stream_places = StreamPlaces(
-            per_key=settings.api_max_streams_per_key, total=settings.api_max_streams
+        self.stream_places = AnswerPlaces(
+            "too_many_streams",
+            per_owner=settings.api_max_streams_per_key,
+            total=settings.api_max_streams,
         )
         self._uploads: Counter[str] = Counter()  # by tenant; changed in the event loop only
         capacity = capacity_of(settings)
         self._accepting_threads = CapacityLimiter(capacity.accepting_threads)
         self._storage_threads = CapacityLimiter(capacity.storage_threads)
+        self._counting_threads = CapacityLimiter(capacity.counting_threads)
+        self._counting_places = AnswerPlaces(
+            "too_many_dry_runs", per_owner=1, total=capacity.counting_threads
+        )
 
     @contextmanager
     def upload_slot(self, tenant: str) -> Iterator[None]:
@@ -169,6 +175,15 @@ class Services:
         return await anyio.to_thread.run_sync(
             lambda: function(*args, **kwargs), limiter=self._storage_threads
         )
+
+    async def in_counting_thread(self, tenant: str, count: Callable[[], R]) -> R:
+        """Run what counts objects for seconds, for one request of a tenant at a time.
+
+        Raises:
+            ApiError: one of the tenant is under way, or as many as there are threads for.
+        """
+        with self._counting_places.place(tenant):
+            return await anyio.to_thread.run_sync(count, limiter=self._counting_threads)
 
     async def in_accepting_thread(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs

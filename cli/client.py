@@ -35,6 +35,8 @@ _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
 _RETRY_AFTER_S: Final = 2.0
 _TOO_OFTEN: Final = "too_many_requests"
+# Nothing was done, and the same request is answered when its time has come.
+_WAITED_FOR: Final = frozenset({_TOO_OFTEN, "too_many_dry_runs"})
 _MOST_TRIES: Final = 30
 _REMEDIES: Final = {
     401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
@@ -360,12 +362,12 @@ class ApiClient:
             self._wait_before_another(next(tries), refusal)
 
     def _wait_before_another(self, tries: int, refusal: ApiError) -> None:
-        """Wait for as long as the API asks a key that came too often; it has done nothing.
+        """Wait for as long as the API asks whoever came too early; it has done nothing.
 
         Raises:
             ApiError: the refusal, which is another one, or came too many times.
         """
-        if refusal.code != _TOO_OFTEN or tries + 1 == _MOST_TRIES:
+        if refusal.code not in _WAITED_FOR or tries + 1 == _MOST_TRIES:
             raise refusal
         self._wait(refusal.retry_after_s or _RETRY_AFTER_S)
 

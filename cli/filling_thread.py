@@ -17,6 +17,7 @@ def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "R
     from api.accept_document import page_limits_of
     from api.admission import Admission, count_load, limits_of
     from api.fill_batches import ListingRules, fill_until
+    from workers.lease import RENEWALS_PER_LEASE
 
     transaction = runtime.database.transaction
     threading.Thread(
@@ -33,7 +34,9 @@ def start_filling(stop: threading.Event, settings: "IntakeSettings", runtime: "R
             "rules": ListingRules(
                 allowed=settings.api_sources,
                 page_limits=page_limits_of(settings),
+                max_manifest_bytes=settings.api_max_manifest_bytes,
                 lease_s=settings.lease_s,
+                renew_every_s=settings.lease_s / RENEWALS_PER_LEASE,
                 retry_delay_s=settings.retry_delay_s,
                 max_failures=settings.max_attempts,
             ),

@@ -92,6 +92,11 @@ def takes_documents(session: Session, batch_id: UUID) -> bool:
     return _locked(session, batch_id).state not in CLOSED_BATCH_STATES
 
 
+def is_cancelled(session: Session, batch_id: UUID) -> bool:
+    """Say whether a batch was cancelled, in this transaction and for all of it."""
+    return _locked(session, batch_id).state == BatchState.CANCELLED
+
+
 def is_being_cancelled(session: Session, batch_id: UUID) -> bool:
     """Say whether a batch was cancelled and some of its documents may still be open.
 

@@ -25,6 +25,10 @@ class TooManyWebhooksError(DatabaseError):
     """The tenant has as many endpoints as it may."""
 
 
+class TooManyListingsError(DatabaseError):
+    """The tenant has as many open listings as it may."""
+
+
 class DuplicateRowError(DatabaseError):
     """A row with this unique value is there already; ``constraint`` names the rule."""
 

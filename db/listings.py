@@ -5,20 +5,32 @@ found and how far he is are written in one transaction, and only while the listi
 two holders one writes, and a holder that died is followed from where he was.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
-from sqlalchemy.orm import Session
+from sqlalchemy import func, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session, defer
 
-from db import batches, documents
-from db.errors import StaleStateError
-from db.models import Batch, BatchListing, Document
+from db import batches
+from db.errors import StaleStateError, TooManyListingsError
+from db.models import Batch, BatchListing, ListingTurn
 from db.states import BatchState
 
+MOST_OPEN_PER_TENANT = 100
+# Names and metadata of objects are their documents' and go with them; requests are told apart by a
+# digest.
+_KEPT_SOURCE = literal_column("""
+    CASE WHEN source ->> 'kind' = 'objects'
+      THEN json_build_object('kind', 'objects', 'sha256', source_sha256)
+      ELSE source
+    END
+""")
 # Their manifest is another one by now, or was none: where the last reading ended says nothing.
 _BEGUN_ANEW = frozenset({"invalid_manifest", "source_changed"})
 _FROM_THE_BEGINNING: Mapping[str, Any] = {
@@ -80,33 +92,50 @@ class Progress:
 
 
 def add(session: Session, listing: BatchListing) -> bool:
-    """Add a listing that is due at once; False: its batch takes no more documents."""
+    """Add a listing that is due at once; False: its batch takes no more documents.
+
+    Raises:
+        TooManyListingsError: the tenant has as many open ones as it may.
+    """
     if not batches.takes_documents(session, listing.batch_id):
         return False
+    _require_places(session, listing.tenant, 1)
+    listing.source_sha256 = _digest(listing.source)
     listing.dispatch_after = func.now()
     session.add(listing)
     session.flush()
     return True
 
 
-def source_of(session: Session, batch_id: UUID) -> Mapping[str, Any] | None:
-    """Return what a batch was created to be filled from; None: nothing."""
+def is_first_source(session: Session, batch_id: UUID, source: Mapping[str, Any] | None) -> bool:
+    """Say whether a batch was created to be filled from this; None: from nothing."""
     # What a batch is created with has its id, by which it is told from what is added later.
-    listing = session.get(BatchListing, batch_id)
-    return None if listing is None else listing.source
+    found = session.scalar(select(BatchListing.source_sha256).where(BatchListing.id == batch_id))
+    return found == (None if source is None else _digest(source))
 
 
 def take(session: Session, *, lease_s: float) -> TakenListing | None:
-    """Take the listing that has been due for longest; None: none is, or others have them."""
+    """Take a listing that is due; None: none is, or others have them.
+
+    Of the tenant whose last turn is longest ago, and of its listings the one due for longest. Few
+    are open, as each tenant may have few.
+    """
     listing = session.scalars(
         select(BatchListing)
+        .outerjoin(ListingTurn, ListingTurn.tenant == BatchListing.tenant)
         .where(BatchListing.dispatch_after <= func.now())
-        .order_by(BatchListing.dispatch_after)
+        .order_by(ListingTurn.taken_at.asc().nulls_first(), BatchListing.dispatch_after)
         .limit(1)
-        .with_for_update(skip_locked=True, key_share=True)
+        .with_for_update(of=BatchListing, skip_locked=True, key_share=True)
     ).one_or_none()
     if listing is None:
         return None
+    turn = insert(ListingTurn).values(tenant=listing.tenant, taken_at=func.now())
+    session.execute(
+        turn.on_conflict_do_update(
+            index_elements=["tenant"], set_={"taken_at": turn.excluded.taken_at}
+        )
+    )
     listing.attempt += 1
     listing.failures += 1
     listing.dispatch_after = func.now() + timedelta(seconds=lease_s)
@@ -152,6 +181,15 @@ def advance(session: Session, claim: ListingClaim, progress: Progress, *, lease_
     )
 
 
+def renew(session: Session, claim: ListingClaim, *, lease_s: float) -> None:
+    """Extend the lease, and nothing else.
+
+    Raises:
+        StaleStateError: somebody else has the listing, or it has ended.
+    """
+    _set(session, claim, dispatch_after=func.now() + timedelta(seconds=lease_s))
+
+
 def pin(session: Session, claim: ListingClaim, pinned: Mapping[str, Any]) -> None:
     """Note which manifest it is that is gone through.
 
@@ -188,18 +226,26 @@ def put_back(session: Session, claim: ListingClaim, *, delay_s: float, is_excuse
 
 
 def finish(session: Session, claim: ListingClaim) -> None:
-    """Note that all of a listing was gone through.
+    """Note that all of a listing was gone through; what it named is forgotten.
 
     Raises:
         StaleStateError: somebody else has the listing, or it has ended.
     """
-    _set(session, claim, dispatch_after=None, finished_at=func.now())
+    _set(
+        session,
+        claim,
+        dispatch_after=None,
+        finished_at=func.now(),
+        source=_KEPT_SOURCE,
+        cursor=None,
+    )
 
 
 def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None) -> None:
     """End a listing for good, and with it its batch and the batch's other listings.
 
-    Documents that it found before are read; the batch takes no more.
+    Documents that it found before are read; the batch takes no more. What it names is kept, as a
+    retry goes on with it.
 
     Raises:
         StaleStateError: somebody else has the listing, or it has ended.
@@ -207,7 +253,10 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     batches.lock_alone(session, claim.batch_id)
     # Written again below: here it is asked whether the listing is still this holder's.
     _set(session, claim, error_code=code)
-    stop_all(session, claim.batch_id, code=code, detail=detail)
+    if batches.is_cancelled(session, claim.batch_id):  # by a release that has not stopped it
+        stop_all(session, claim.batch_id)
+        return
+    _end_open(session, claim.batch_id, code=code, detail=detail)
     session.execute(
         update(Batch)
         .where(Batch.id == claim.batch_id, Batch.state == BatchState.OPEN)
@@ -216,13 +265,65 @@ def fail(session: Session, claim: ListingClaim, *, code: str, detail: str | None
     )
 
 
-def stop_all(
-    session: Session, batch_id: UUID, *, code: str | None = None, detail: str | None = None
-) -> None:
-    """End the listings of a batch that takes no more; their holders find that they have none.
+def stop_all(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that is cancelled; their holders find that they have none.
 
-    ``code`` and ``detail`` say what went wrong, where something did.
+    What they named is forgotten, by those too that have failed before.
     """
+    _end_open(session, batch_id, code=None, detail=None)
+    session.execute(
+        update(BatchListing)
+        .where(BatchListing.batch_id == batch_id)
+        .values(source=_KEPT_SOURCE, cursor=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def stop_if_cancelled(session: Session, batch_id: UUID) -> None:
+    """End the listings of a batch that was cancelled, if whoever did so has not.
+
+    A release that knows no listings cancels batches too, while it runs beside this one.
+    """
+    if batches.is_cancelled(session, batch_id):
+        stop_all(session, batch_id)
+
+
+def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
+    """Let a batch of this tenant whose listing failed go on with it; False: none of it has.
+
+    What the batch has by then it does not get twice.
+
+    Raises:
+        RowNotFoundError: the tenant has no such batch.
+        TooManyListingsError: the tenant would have more open listings than it may.
+    """
+    batch = batches.get(session, batch_id, tenant=tenant)
+    batches.lock_alone(session, batch_id)
+    session.refresh(batch, with_for_update={"key_share": True})
+    if batch.state != BatchState.FAILED:
+        return False
+    batch.state = BatchState.OPEN
+    failed = session.scalars(
+        select(BatchListing)
+        .where(BatchListing.batch_id == batch_id, BatchListing.error_code.is_not(None))
+        .options(defer(BatchListing.source))
+        .with_for_update(key_share=True)
+    ).all()
+    _require_places(session, tenant, len(failed))
+    for listing in failed:
+        if listing.error_code in _BEGUN_ANEW:
+            for name, value in _FROM_THE_BEGINNING.items():
+                setattr(listing, name, value)
+        listing.error_code = listing.error_detail = None
+        listing.finished_at = None
+        listing.attempt += 1
+        listing.failures = 0
+        listing.dispatch_after = func.now()
+    return True
+
+
+def _end_open(session: Session, batch_id: UUID, *, code: str | None, detail: str | None) -> None:
+    """End the listings of a batch; ``code`` and ``detail`` say of what, where something failed."""
     session.execute(
         update(BatchListing)
         .where(BatchListing.batch_id == batch_id, BatchListing.finished_at.is_(None))
@@ -237,70 +338,25 @@ def stop_all(
     )
 
 
-def start_over(session: Session, batch_id: UUID, *, tenant: str) -> bool:
-    """Let a batch of this tenant whose listing failed go on with it; False: none of it has.
+def _digest(source: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
 
-    What the batch has by then it does not get twice.
+
+def _require_places(session: Session, tenant: str, count: int) -> None:
+    """Keep a tenant's open listings few, so that it holds up neither itself nor others.
 
     Raises:
-        RowNotFoundError: the tenant has no such batch.
+        TooManyListingsError: there would be more than it may have.
     """
-    batch = batches.get(session, batch_id, tenant=tenant)
-    batches.lock_alone(session, batch_id)
-    session.refresh(batch, with_for_update={"key_share": True})
-    if batch.state != BatchState.FAILED:
-        return False
-    batch.state = BatchState.OPEN
-    failed = session.scalars(
-        select(BatchListing)
-        .where(BatchListing.batch_id == batch_id, BatchListing.error_code.is_not(None))
-        .with_for_update(key_share=True)
+    # One after the other, so that of two at once the second counts what the first adds.
+    session.execute(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"listings of {tenant}", 0)))
     )
-    for listing in failed:
-        if listing.error_code in _BEGUN_ANEW:
-            for name, value in _FROM_THE_BEGINNING.items():
-                setattr(listing, name, value)
-        listing.error_code = listing.error_detail = None
-        listing.finished_at = None
-        listing.attempt += 1
-        listing.failures = 0
-        listing.dispatch_after = func.now()
-    return True
-
-
-def enter(session: Session, batch_id: UUID, found: Mapping[bytes, Document]) -> Sequence[Document]:
-    """Add the documents of objects of which the batch has none yet; return those.
-
-    Args:
-        session: an open transaction.
-        batch_id: of the batch that they belong to.
-        found: queued documents by the fingerprints of their objects.
-    """
-    if not found:
-        return []
-    # Two arrays in place of a list of rows, which is another statement for every length; in order,
-    # so that two who enter the same objects wait for each other in one direction only.
-    entered = set(
-        session.scalars(
-            text("""
-                INSERT INTO batch_objects (batch_id, fingerprint, document_id)
-                SELECT :batch_id, fingerprint, document_id
-                FROM unnest(CAST(:fingerprints AS bytea[]), CAST(:document_ids AS uuid[]))
-                  AS found(fingerprint, document_id)
-                ORDER BY fingerprint
-                ON CONFLICT DO NOTHING
-                RETURNING document_id
-            """),
-            {
-                "batch_id": batch_id,
-                "fingerprints": list(found),
-                "document_ids": [document.id for document in found.values()],
-            },
-        )
+    are_open = select(func.count()).where(
+        BatchListing.tenant == tenant, BatchListing.dispatch_after.is_not(None)
     )
-    new = [document for document in found.values() if document.id in entered]
-    documents.insert_all(session, new, dispatch_after_s=0)
-    return new
+    if (session.scalar(are_open) or 0) + count > MOST_OPEN_PER_TENANT:
+        raise TooManyListingsError(f"{MOST_OPEN_PER_TENANT} listings")
 
 
 def _set(session: Session, claim: ListingClaim, **values: object) -> None:

@@ -145,6 +145,7 @@ class BatchListing(Model):
         Index("ix_batch_listings_batch_id", "batch_id"),
         Index(
             "ix_batch_listings_due",
+            "tenant",
             "dispatch_after",
             postgresql_where=text("dispatch_after IS NOT NULL"),
         ),
@@ -153,8 +154,10 @@ class BatchListing(Model):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", ondelete="CASCADE"))
     tenant: Mapped[str]
-    # As it was asked for. JSON keeps metadata of the sender as it was given, JSONB does not.
+    # As it was asked for; of objects, only until they are found. JSON keeps metadata of the sender
+    # as it was given, JSONB does not.
     source: Mapped[dict[str, Any]] = mapped_column(JSON)
+    source_sha256: Mapped[str] = mapped_column(init=False)
     key_id: Mapped[str | None] = mapped_column(default=None)
     # The manifest as it was when it was opened first: later pages are of the same bytes.
     pinned: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), default=None)
@@ -173,11 +176,20 @@ class BatchListing(Model):
     error_detail: Mapped[str | None] = mapped_column(default=None)
 
 
+class ListingTurn(Model):
+    """When a listing of a tenant was taken last, so that tenants take turns."""
+
+    __tablename__ = "listing_turns"
+
+    tenant: Mapped[str] = mapped_column(primary_key=True)
+    taken_at: Mapped[datetime]
+
+
 class BatchObject(Model):
     """An object of which a batch has a document, so that it has one only.
 
-    ``fingerprint`` is a SHA-256 of what tells objects apart: a key alone may be longer than an
-    index takes. It stays when the document is deleted.
+    ``fingerprint`` is of two halves, digests of where the object lies and of what was found there:
+    a key alone may be longer than an index takes. It stays when the document is deleted.
     """
 
     __tablename__ = "batch_objects"

@@ -84,13 +84,15 @@ class Manifest:
             except HeaderError as error:
                 raise self._unusable(str(error)) from error
             for row in csv_rows(lines, header):
-                yield lines.number, row
+                if row is not None:
+                    yield lines.number, row
 
     def _json_rows(self) -> Iterator[tuple[int, Row | RowError]]:
         with self._opened() as file:
             lines = _Lines(file)
             for row in json_rows(lines):
-                yield lines.number, row
+                if row is not None:
+                    yield lines.number, row
 
     def _opened(self) -> IO[str]:
         try:

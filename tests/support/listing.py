@@ -49,7 +49,9 @@ def rules_for(*buckets: S3Bucket, **values: Any) -> ListingRules:
     return ListingRules(**{
         "allowed": tuple(map(allowed_in, buckets)),
         "page_limits": PageLimits(max_pages=10_000, render_max_pixels=60_000_000),
+        "max_manifest_bytes": 2**30,
         "lease_s": 0,
+        "renew_every_s": 60,
         "retry_delay_s": 0,
         "max_failures": 3,
         **values,

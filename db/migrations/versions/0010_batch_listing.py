@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("key_id", sa.Text(), nullable=True),
         sa.Column("source", sa.JSON(), nullable=False),
+        sa.Column("source_sha256", sa.Text(), nullable=False),
         sa.Column("pinned", sa.JSON(), nullable=True),
         sa.Column("cursor", sa.Text(), nullable=True),
         sa.Column("is_checked", sa.Boolean(), nullable=False),
@@ -52,8 +53,14 @@ def upgrade() -> None:
     op.create_index(
         "ix_batch_listings_due",
         "batch_listings",
-        ["dispatch_after"],
+        ["tenant", "dispatch_after"],
         postgresql_where=sa.text("dispatch_after IS NOT NULL"),
+    )
+    op.create_table(
+        "listing_turns",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", name=op.f("pk_listing_turns")),
     )
     op.create_table(
         "batch_objects",
@@ -72,6 +79,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("batch_objects")
+    op.drop_table("listing_turns")
     op.drop_table("batch_listings")
     # What an earlier release takes no documents for, either.
     op.execute("UPDATE batches SET state = 'finished' WHERE state = 'failed'")

@@ -147,6 +147,39 @@ def test_an_object_that_is_not_there_becomes_a_document_that_will_say_so(
     assert (document.source["key"], document.source["etag"]) == ("in/none.pdf", "")
 
 
+def test_an_object_that_comes_or_goes_is_one_document(api: RunningApi, scans: S3Bucket) -> None:
+    put_all(scans, ["in/goes.pdf"])
+    both = objects_of(scans, "in/comes.pdf", "in/goes.pdf")
+    batch = create_batch(api.client, **both).json()
+    fill(api.database, api.store, rules_for(scans))
+    put_all(scans, ["in/comes.pdf"])
+    s3_client(scans).delete_object(Bucket=scans.name, Key="in/goes.pdf")
+
+    api.client.post(f"{batch['links']['self']}/objects", json=both)
+    fill(api.database, api.store, rules_for(scans))
+
+    listing = read(api, batch)["listing"]
+    assert keys_of(documents_in(api.database)) == ["in/comes.pdf", "in/goes.pdf"]
+    assert (listing["found"], listing["duplicates"]) == (4, 2)
+
+
+def test_an_object_is_one_document_with_its_version_and_without(
+    api: RunningApi, scans: S3Bucket
+) -> None:
+    client = s3_client(scans)
+    client.put_bucket_versioning(Bucket=scans.name, VersioningConfiguration={"Status": "Enabled"})
+    older = client.put_object(Bucket=scans.name, Key="in/a.pdf", Body=b"older")["VersionId"]
+    latest = client.put_object(Bucket=scans.name, Key="in/a.pdf", Body=b"latest")["VersionId"]
+    versions: list[dict[str, str]] = [{}, {"version_id": latest}, {"version_id": older}, {}]
+    objects = [{"bucket": scans.name, "key": "in/a.pdf", **version} for version in versions]
+
+    create_batch(api.client, objects=objects)
+    fill(api.database, api.store, rules_for(scans, page_objects=1))
+
+    documents = documents_in(api.database)
+    assert sorted(document.size_bytes for document in documents) == [5, 6]
+
+
 def test_a_manifest_in_a_bucket_fills_a_batch(api: RunningApi, scans: S3Bucket) -> None:
     put_all(scans, ODD_KEYS)
     put_text(scans, "in/list.ndjson", manifest_text(scans, [*ODD_KEYS, ODD_KEYS[0]]))

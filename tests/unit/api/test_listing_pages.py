@@ -16,6 +16,14 @@ from tests.support.stores import FailingListing
 KEYS = ["in/", "in/a b+c%.pdf", "in/empty.pdf", "in/folder/", "in/folder/文\n書.pdf", "in/z/"]
 RULES = EntryRules(allowed=(AllowedSource(bucket="scans", prefix="in/"),), tenant="t", options={})
 PREFIX = {"kind": "prefix", "bucket": "scans", "prefix": "in/"}
+MANIFEST = {
+    "kind": "manifest",
+    "bucket": "scans",
+    "key": "in/m.csv",
+    "version_id": None,
+    "format": "csv",
+}
+MAX_MANIFEST_BYTES = 2**20
 
 
 @pytest.fixture
@@ -36,7 +44,8 @@ def pages(
     cursor: str | None = None,
     page_objects: int = 2,
 ) -> list[Page]:
-    plan = ListingPlan(source, open_manifest(store, source), RULES, page_objects)
+    manifest = open_manifest(store, source, max_bytes=MAX_MANIFEST_BYTES)
+    plan = ListingPlan(source, manifest, RULES, page_objects)
     with ThreadPoolExecutor(2) as executor:
         return list(pages_of(plan, store, executor, cursor=cursor))
 
@@ -144,15 +153,18 @@ def test_a_prefix_that_is_refused_is_named(error: StorageError, code: str) -> No
 
 
 def test_a_manifest_that_is_not_there_is_named(store: InMemoryObjectStore) -> None:
-    source = {
-        "kind": "manifest",
-        "bucket": "scans",
-        "key": "in/m.csv",
-        "version_id": None,
-        "format": "csv",
-    }
-
     with pytest.raises(ListingFailedError) as raised:
-        open_manifest(store, source)
+        open_manifest(store, MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
 
     assert raised.value.code == "source_not_found"
+
+
+def test_a_manifest_above_the_limit_is_not_read(store: InMemoryObjectStore) -> None:
+    store.other_bucket("scans").put("in/m.csv", b"x" * 11, media_type="text/csv")
+
+    with pytest.raises(ListingFailedError) as raised:
+        open_manifest(store, MANIFEST, max_bytes=10)
+
+    assert raised.value.code == "invalid_manifest"
+    assert "11 bytes" in (raised.value.detail or "")
+    assert open_manifest(store, MANIFEST, max_bytes=11) is not None

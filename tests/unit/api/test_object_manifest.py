@@ -2,11 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import pytest
 
 from api.listing_errors import ListingFailedError
-from api.object_manifest import EntryRules, ManifestLines, NamedEntry, manifest_entries
+from api.manifest_rows import HeaderError, RowTooLongError, csv_header, csv_rows
+from api.object_manifest import (
+    EntryRules,
+    ManifestLines,
+    NamedEntry,
+    ReadSoFar,
+    manifest_entries,
+)
 from api.place_settings import AllowedSource
 from storage import source_object
 from storage.errors import ObjectChangedError
@@ -61,9 +69,11 @@ def read(
     cursor: str | None = None,
     manifest_format: str = "csv",
 ) -> Iterator[NamedEntry]:
-    return manifest_entries(
+    for each in manifest_entries(
         store, manifest, manifest_format=manifest_format, rules=RULES, cursor=cursor
-    )
+    ):
+        if isinstance(each, NamedEntry):
+            yield each
 
 
 def told(entry: NamedEntry) -> tuple[object, ...]:
@@ -184,3 +194,63 @@ def test_lines_are_the_same_however_the_bytes_come(block_bytes: int) -> None:
         ("文書\r\n", 12),
         ("last", 16),
     ]
+
+
+# Closes a cell, begins the next one and does not close it: a row that has no end.
+ENDLESS = '","a\n'
+
+
+def endless(first: str) -> ManifestLines:
+    return ManifestLines(map(str.encode, chain([first], repeat(ENDLESS * 1_000))))
+
+
+def test_a_row_of_lines_without_end_is_broken_off() -> None:
+    lines = endless('"a\n')
+
+    (refused,) = csv_rows(lines, ["path"])
+
+    assert isinstance(refused, RowTooLongError)
+    assert lines.offset < 2 * 2**20
+
+
+def test_a_header_of_lines_without_end_is_broken_off() -> None:
+    lines = endless('"path\n')
+
+    with pytest.raises(HeaderError, match="first row has more than 1,048,576 characters"):
+        csv_header(lines)
+
+    assert lines.offset < 2 * 2**20
+
+
+def test_a_long_manifest_of_short_rows_is_read_to_its_end() -> None:
+    row = "x" * 1_000 + "\n"
+    lines = ManifestLines([row.encode() * 1_000] * 2)
+
+    assert len(list(csv_rows(lines, ["path"]))) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("text", "manifest_format"),
+    [
+        ("path\n" + "\n" * 12_000, "csv"),
+        ("\n" * 12_000, "ndjson"),
+        ((" " * 999_999 + "\n") * 11, "ndjson"),
+    ],
+    ids=["CSV", "short lines", "long lines"],
+)
+def test_lines_with_nothing_on_them_are_told_of_on_the_way(
+    store: InMemoryObjectStore, text: str, manifest_format: str
+) -> None:
+    manifest = put(store, text)
+
+    def read_from(cursor: str | None) -> list[NamedEntry | ReadSoFar]:
+        return list(
+            manifest_entries(
+                store, manifest, manifest_format=manifest_format, rules=RULES, cursor=cursor
+            )
+        )
+
+    marks = read_from(None)
+
+    assert len({mark.cursor for mark in marks}) == 2
+    assert read_from(marks[0].cursor) == marks[1:]

@@ -1,6 +1,9 @@
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from api.errors import ApiError
@@ -75,3 +78,27 @@ def test_a_place_is_free_again_when_its_upload_is_over() -> None:
     for _ in range(2):
         with services.upload_slot("a"):
             pass
+
+
+def test_a_tenant_counts_once_at_a_time_and_leaves_room_to_others() -> None:
+    services = services_for(1)
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def count_for_long() -> None:
+        has_begun.set()
+        may_end.wait(10)
+
+    async def count_first() -> None:
+        await services.in_counting_thread("a", count_for_long)
+
+    async def count_beside() -> tuple[str, str]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(count_first)
+            await anyio.to_thread.run_sync(has_begun.wait)
+            with pytest.raises(ApiError, match="too_many_dry_runs"):
+                await services.in_counting_thread("a", lambda: "refused")
+            other = await services.in_counting_thread("b", lambda: "another tenant's")
+            may_end.set()
+        return other, await services.in_counting_thread("a", lambda: "the next one")
+
+    assert anyio.run(count_beside) == ("another tenant's", "the next one")

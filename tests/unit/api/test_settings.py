@@ -101,3 +101,14 @@ def test_an_address_of_storage_that_no_part_can_be_sent_to_is_an_error(
 
     with pytest.raises(SettingsError, match="PAGEFLEET_API_DIRECT_UPLOAD_STORAGE_URL"):
         read_api_settings()
+
+
+def test_a_manifest_has_a_gibibyte_at_most_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_api_settings().api_max_manifest_bytes == 2**30
+
+    monkeypatch.setenv("PAGEFLEET_API_MAX_MANIFEST_BYTES", "0")
+
+    with pytest.raises(SettingsError, match="PAGEFLEET_API_MAX_MANIFEST_BYTES: "):
+        read_api_settings()

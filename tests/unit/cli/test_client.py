@@ -139,13 +139,14 @@ def test_something_that_is_no_api_is_an_error_and_no_traceback(body: bytes) -> N
         client.require_ready()
 
 
-def too_often() -> httpx.Response:
-    problem = {"code": "too_many_requests", "detail": "Wait.", "status": 429}
+def too_often(code: str = "too_many_requests") -> httpx.Response:
+    problem = {"code": code, "detail": "Wait.", "status": 429}
     return httpx.Response(429, json=problem, headers={"Retry-After": "7"})
 
 
-def test_a_key_that_has_asked_too_often_waits_and_asks_again() -> None:
-    answers = iter([too_often(), httpx.Response(200, json=document_view())])
+@pytest.mark.parametrize("code", ["too_many_requests", "too_many_dry_runs"])
+def test_a_key_that_has_asked_too_often_waits_and_asks_again(code: str) -> None:
+    answers = iter([too_often(code), httpx.Response(200, json=document_view())])
     waited: list[float] = []
     client = make_client(lambda _: next(answers), wait=waited.append)
 

@@ -41,3 +41,16 @@ def test_a_first_line_that_is_too_long_names_no_columns(tmp_path: Path) -> None:
 
     with pytest.raises(CommandError, match="first line has more than 1,048,576 characters"):
         list(Manifest(manifest).scan())
+
+
+def test_a_row_that_has_no_end_is_refused_and_nothing_behind_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "b.pdf").write_bytes(b"%PDF")
+    manifest = tmp_path / "boxes.csv"
+    manifest.write_text('path,id\nb.pdf,7\n"a\n' + '","a\n' * 2**20)
+
+    read, refused = Manifest(manifest).scan()
+
+    assert (read.path, read.refusal) == ("b.pdf", None)
+    assert refused.refusal is not None
+    assert refused.refusal.code == "invalid_row"
+    assert "more than 1,048,576 characters" in refused.refusal.message

@@ -1,11 +1,11 @@
 import pytest
 
+from api.answer_places import AnswerPlaces
 from api.errors import ApiError
-from api.stream_places import StreamPlaces
 
 
-def test_a_key_that_has_all_its_places_leaves_those_of_others() -> None:
-    places = StreamPlaces(per_key=1, total=2)
+def test_an_owner_that_has_all_its_places_leaves_those_of_others() -> None:
+    places = AnswerPlaces("too_many_streams", per_owner=1, total=2)
     with places.place("a"):
         with pytest.raises(ApiError, match="too_many_streams"):
             places.place("a").__enter__()
@@ -13,8 +13,8 @@ def test_a_key_that_has_all_its_places_leaves_those_of_others() -> None:
             places.place("c").__enter__()
 
 
-def test_a_place_is_free_again_when_its_stream_ends() -> None:
-    places = StreamPlaces(per_key=1, total=1)
+def test_a_place_is_free_again_when_its_answer_is_over() -> None:
+    places = AnswerPlaces("too_many_streams", per_owner=1, total=1)
     for _ in range(2):
         with places.place("a"):
             pass
