@@ -20,7 +20,8 @@ from api.upload_form import DocumentFields
 from db.direct_uploads import TooManyUploadsError
 from db.errors import DuplicateRowError
 from db.ids import new_id
-from db.models import DirectUpload, Document
+from db.intake_models import DirectUpload
+from db.models import Document
 from storage import keys
 from storage.errors import ObjectNotFoundError
 from storage.object_store import ObjectStore

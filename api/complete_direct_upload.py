@@ -33,7 +33,7 @@ from api.upload_form import DocumentFields
 from api.uploaded_object import ObjectReading, UploadMismatchError, put_together
 from db import direct_uploads
 from db.errors import DatabaseError, RowNotFoundError
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from db.states import DirectUploadState
 from storage import keys
 from workers.ocr.errors import DocumentError

@@ -9,7 +9,7 @@ from api.auth import Tenant
 from api.ledger import services_of
 from db import direct_uploads
 from db.engine import Transaction
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 
 CHECK_LEASE_S = 180.0
 """Far more than storage takes for one part; a process that died holds an upload for as long."""

@@ -12,7 +12,8 @@ from api.filenames import MAX_LENGTH
 from api.part_plan import PartPlan
 from api.upload_form import DocumentFields, WithPassword
 from api.views import ErrorView
-from db.models import DirectUpload, Document
+from db.intake_models import DirectUpload
+from db.models import Document
 from db.states import DirectUploadState
 from storage.part_uploads import MAX_PARTS
 

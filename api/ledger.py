@@ -37,7 +37,8 @@ from db.errors import RowNotFoundError
 from db.events import Event
 from db.exports import Requested
 from db.ids import new_id
-from db.models import Batch, BatchListing, Document, Page
+from db.intake_models import BatchListing
+from db.models import Batch, Document, Page
 from db.retrying import Retry
 from db.states import DocumentState, PageState
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from api.direct_upload_views import plan_of
 from api.errors import ApiError
 from api.source_upload import StoredSource
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from storage import keys
 from storage.errors import ObjectChangedError, ObjectNotFoundError
 from storage.object_store import ObjectStore

@@ -10,8 +10,8 @@ from api.auth import Tenant
 from api.ledger import services_of
 from db import webhook_deliveries, webhooks
 from db.engine import Transaction
-from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
+from db.webhook_models import WebhookDelivery, WebhookEndpoint
 
 # An endpoint may have a million deliveries; so many go in far less time than a statement has.
 _REMOVED_AT_ONCE = 1_000

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
+from db.webhook_models import WebhookDelivery, WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from workers.webhook_target import MOST_CHARACTERS
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from cli.console import output
 
 if TYPE_CHECKING:
-    from db.models import ApiKey
+    from db.key_models import ApiKey
 
 _COLUMNS: Final = (
     "id",

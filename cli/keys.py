@@ -14,7 +14,7 @@ from cli.key_list import print_records, record_of
 
 if TYPE_CHECKING:
     from db.engine import Session
-    from db.models import ApiKey
+    from db.key_models import ApiKey
     from db.scopes import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Keys that callers of the API present.")

@@ -12,7 +12,8 @@ from sqlalchemy import BigInteger, Date, and_, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from db.models import ApiKey, Chunk, Document, KeyUsage
+from db.key_models import ApiKey, KeyUsage
+from db.models import Chunk, Document
 from db.states import OPEN_DOCUMENT_STATES, ChunkState, Priority
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
-from db.models import ApiKey
+from db.key_models import ApiKey
 from db.scopes import Scope
 
 PREFIX = "pf"

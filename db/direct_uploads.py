@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, DateTime, and_, case, delete, func, or_, s
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from db.states import DirectUploadState
 
 # A part that was begun with an address that has expired meanwhile is done by then.

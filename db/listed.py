@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.models import BatchListing
+from db.intake_models import BatchListing
 
 
 @dataclass(frozen=True, slots=True)

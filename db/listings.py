@@ -19,7 +19,8 @@ from sqlalchemy.orm import Session, defer
 
 from db import batches
 from db.errors import StaleStateError, TooManyListingsError
-from db.models import Batch, BatchListing, ListingTurn
+from db.intake_models import BatchListing, ListingTurn
+from db.models import Batch
 from db.states import BatchState
 
 MOST_OPEN_PER_TENANT = 100

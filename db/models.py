@@ -1,13 +1,6 @@
-"""The tables. Times are UTC; states are text with a CHECK, so that adding one is a migration.
+"""The tables of documents and their work; see ``db.model_base`` for columns that several have."""
 
-``dispatch_after`` makes a row its own outbox: it says when somebody should look at the row
-again, and is NULL exactly when nobody needs to. ``attempt`` counts claims and is the fencing
-token of the work that a claim starts; ``excused`` counts those claims that failed through no
-fault of the work, so that an outage of an hour does not use up the attempts of a document.
-"""
-
-from datetime import date, datetime
-from enum import StrEnum
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,27 +9,19 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Computed,
-    Date,
-    DateTime,
     ForeignKey,
     Index,
-    LargeBinary,
-    MetaData,
-    Text,
     UniqueConstraint,
     false,
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column
 
-from db.scopes import Scope
+from db.model_base import Leased, Model, one_of, outbox_index, tried_index
 from db.states import (
     BatchState,
     ChunkState,
-    DeliveryState,
-    DirectUploadState,
     DocumentState,
     EventType,
     ExportState,
@@ -44,74 +29,13 @@ from db.states import (
     Priority,
 )
 
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
-
-
-class Model(MappedAsDataclass, DeclarativeBase, kw_only=True):
-    """Root of the mapped classes."""
-
-    metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads this class attribute by name
-        str: Text(),
-        datetime: DateTime(timezone=True),
-        dict[str, Any]: JSONB(),
-    }
-
-
-class Leased(MappedAsDataclass, kw_only=True):
-    """What a row has that workers are told of and claim; the module says what the columns mean."""
-
-    attempt: Mapped[int] = mapped_column(default=0)
-    excused: Mapped[int] = mapped_column(default=0)
-    deliveries: Mapped[int] = mapped_column(default=0)
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    worker: Mapped[str | None] = mapped_column(default=None)
-
-
-def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
-    listed = ", ".join(f"'{value}'" for value in values)
-    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
-
-
-def _outbox_index(name: str, *, states: str = "") -> Index:
-    """Index only the rows that somebody has to look at: final rows, by far the most, stay out.
-
-    Its order lets the sweep go from lane to lane without reading what waits in them. A lane is
-    what shares a tenant's turns fairly: one batch, or all documents that belong to none.
-    """
-    is_due = "dispatch_after IS NOT NULL"
-    return Index(
-        name,
-        "priority",
-        "tenant",
-        "lane",
-        "dispatch_after",
-        postgresql_where=text(f"{is_due} AND state IN ({states})" if states else is_due),
-    )
-
-
-def _tried_index(table: str) -> Index:
-    """Index the few rows that may have used up their attempts: a full queue does not hide them."""
-    return Index(
-        f"ix_{table}_tried",
-        "dispatch_after",
-        postgresql_where=text("dispatch_after IS NOT NULL AND attempt > excused"),
-    )
-
 
 class Batch(Model):
     """One submission: what a user waits for. Its counts are computed from its documents."""
 
     __tablename__ = "batches"
     __table_args__ = (
-        _one_of("state", BatchState),
+        one_of("state", BatchState),
         UniqueConstraint("tenant", "idempotency_key"),
         Index("ix_batches_tenant_id", "tenant", "id"),
         Index("ix_batches_retrying", "id", postgresql_where=text("retry_requested_at IS NOT NULL")),
@@ -131,83 +55,13 @@ class Batch(Model):
     retry_cancelled_too: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
-class BatchListing(Model):
-    """What a batch is filled from: objects by name, a manifest, or all that lies under a prefix.
-
-    It is gone through page by page. ``cursor`` says how far that has come, and moves in the
-    transaction that adds the documents of a page. ``dispatch_after`` is NULL when nobody has to
-    look at it any more, and ``attempt`` the fencing token, as elsewhere; ``failures`` counts the
-    claims since the last page that came to nothing.
-    """
-
-    __tablename__ = "batch_listings"
-    __table_args__ = (
-        Index("ix_batch_listings_batch_id", "batch_id"),
-        Index(
-            "ix_batch_listings_due",
-            "tenant",
-            "dispatch_after",
-            postgresql_where=text("dispatch_after IS NOT NULL"),
-        ),
-    )
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", ondelete="CASCADE"))
-    tenant: Mapped[str]
-    # As it was asked for; of objects, only until they are found. JSON keeps metadata of the sender
-    # as it was given, JSONB does not.
-    source: Mapped[dict[str, Any]] = mapped_column(JSON)
-    source_sha256: Mapped[str] = mapped_column(init=False)
-    key_id: Mapped[str | None] = mapped_column(default=None)
-    # The manifest as it was when it was opened first: later pages are of the same bytes.
-    pinned: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), default=None)
-    cursor: Mapped[str | None] = mapped_column(default=None)
-    is_checked: Mapped[bool] = mapped_column(default=False)
-    found: Mapped[int] = mapped_column(BigInteger, default=0)
-    duplicates: Mapped[int] = mapped_column(BigInteger, default=0)
-    skipped: Mapped[int] = mapped_column(BigInteger, default=0)
-    size_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
-    attempt: Mapped[int] = mapped_column(default=0)
-    failures: Mapped[int] = mapped_column(default=0)
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
-    finished_at: Mapped[datetime | None] = mapped_column(default=None)
-    error_code: Mapped[str | None] = mapped_column(default=None)
-    error_detail: Mapped[str | None] = mapped_column(default=None)
-
-
-class ListingTurn(Model):
-    """When a listing of a tenant was taken last, so that tenants take turns."""
-
-    __tablename__ = "listing_turns"
-
-    tenant: Mapped[str] = mapped_column(primary_key=True)
-    taken_at: Mapped[datetime]
-
-
-class BatchObject(Model):
-    """An object of which a batch has a document, so that it has one only.
-
-    ``fingerprint`` is of two halves, digests of where the object lies and of what was found there:
-    a key alone may be longer than an index takes. It stays when the document is deleted.
-    """
-
-    __tablename__ = "batch_objects"
-
-    batch_id: Mapped[UUID] = mapped_column(
-        ForeignKey("batches.id", ondelete="CASCADE"), primary_key=True
-    )
-    fingerprint: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
-    document_id: Mapped[UUID]
-
-
 class Document(Leased, Model):
     """One file, and where it stands."""
 
     __tablename__ = "documents"
     __table_args__ = (
-        _one_of("state", DocumentState),
-        _one_of("priority", Priority),
+        one_of("state", DocumentState),
+        one_of("priority", Priority),
         UniqueConstraint("tenant", "idempotency_key"),
         Index("ix_documents_tenant_id", "tenant", "id"),
         Index("ix_documents_batch_id_id", "batch_id", "id"),
@@ -220,9 +74,9 @@ class Document(Leased, Model):
             postgresql_where=text("state IN ('queued', 'splitting', 'recognizing', 'assembling')"),
         ),
         # Apart, so that few assemblies are not looked for among many splits.
-        _outbox_index("ix_documents_split_due", states="'queued', 'splitting'"),
-        _outbox_index("ix_documents_assembly_due", states="'recognizing', 'assembling'"),
-        _tried_index("documents"),
+        outbox_index("ix_documents_split_due", states="'queued', 'splitting'"),
+        outbox_index("ix_documents_assembly_due", states="'recognizing', 'assembling'"),
+        tried_index("documents"),
         # Which document can serve another one of its content.
         Index(
             "ix_documents_content_key",
@@ -328,12 +182,12 @@ class Chunk(Leased, Model):
 
     __tablename__ = "chunks"
     __table_args__ = (
-        _one_of("state", ChunkState),
+        one_of("state", ChunkState),
         CheckConstraint("page_start >= 0 AND page_stop > page_start", name="page_range"),
         UniqueConstraint("document_id", "generation", "page_start", "page_stop"),
         Index("ix_chunks_running", "document_id", postgresql_where=text("state = 'running'")),
-        _outbox_index("ix_chunks_due"),
-        _tried_index("chunks"),
+        outbox_index("ix_chunks_due"),
+        tried_index("chunks"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -358,7 +212,7 @@ class Page(Model):
 
     __tablename__ = "pages"
     __table_args__ = (
-        _one_of("state", PageState),
+        one_of("state", PageState),
         # Which page can serve another one of its content.
         Index(
             "ix_pages_content_key",
@@ -402,7 +256,7 @@ class DocumentEvent(Model):
     """
 
     __tablename__ = "document_events"
-    __table_args__ = (_one_of("type", EventType),)
+    __table_args__ = (one_of("type", EventType),)
 
     document_id: Mapped[UUID] = mapped_column(
         ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True
@@ -418,78 +272,6 @@ class DocumentEvent(Model):
     error_code: Mapped[str | None] = mapped_column(default=None)
 
 
-class WebhookEndpoint(Model):
-    """An address of a tenant that is told how documents end.
-
-    Its secrets are kept as they are, since every message is signed with them. ``failures`` counts
-    those since the last success, ``rest_until`` keeps it from being tried again at once.
-    """
-
-    __tablename__ = "webhook_endpoints"
-    __table_args__ = (Index("ix_webhook_endpoints_tenant_id", "tenant", "id"),)
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    tenant: Mapped[str]
-    url: Mapped[str]
-    event_types: Mapped[list[str]] = mapped_column(ARRAY(Text()))
-    secret: Mapped[str]
-    description: Mapped[str] = mapped_column(default="")
-    previous_secret: Mapped[str | None] = mapped_column(default=None)
-    previous_secret_until: Mapped[datetime | None] = mapped_column(default=None)
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
-    failures: Mapped[int] = mapped_column(default=0)
-    failing_since: Mapped[datetime | None] = mapped_column(default=None)
-    rest_until: Mapped[datetime | None] = mapped_column(default=None)
-    last_error: Mapped[str | None] = mapped_column(default=None)
-    disabled_at: Mapped[datetime | None] = mapped_column(default=None)
-    disabled_reason: Mapped[str | None] = mapped_column(default=None)
-
-
-class WebhookDelivery(Model):
-    """One message to one endpoint; written by a trigger of ``documents``.
-
-    ``message_id`` is the event's own, the same for every endpoint and every try. ``dispatch_after``
-    is NULL when nobody has to look at it any more, and ``attempt`` the fencing token, as elsewhere.
-    """
-
-    __tablename__ = "webhook_deliveries"
-    __table_args__ = (
-        _one_of("state", DeliveryState),
-        Index("ix_webhook_deliveries_endpoint_id_id", "endpoint_id", "id"),
-        Index(
-            "ix_webhook_deliveries_due",
-            "endpoint_id",
-            "dispatch_after",
-            postgresql_where=text("dispatch_after IS NOT NULL"),
-        ),
-        Index(
-            "ix_webhook_deliveries_held",
-            "endpoint_id",
-            postgresql_where=text("lease_expires_at IS NOT NULL"),
-        ),
-    )
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    endpoint_id: Mapped[UUID] = mapped_column(
-        ForeignKey("webhook_endpoints.id", ondelete="CASCADE")
-    )
-    message_id: Mapped[str]
-    type: Mapped[str]
-    payload: Mapped[dict[str, Any]]
-    event_at: Mapped[datetime]
-    retry_until: Mapped[datetime]
-    state: Mapped[str] = mapped_column(
-        default=DeliveryState.WAITING, server_default=text("'waiting'")
-    )
-    attempt: Mapped[int] = mapped_column(default=0, server_default=text("0"))
-    dispatch_after: Mapped[datetime | None] = mapped_column(default=None)
-    lease_expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    last_attempt_at: Mapped[datetime | None] = mapped_column(default=None)
-    last_status: Mapped[int | None] = mapped_column(default=None)
-    last_error: Mapped[str | None] = mapped_column(default=None)
-    finished_at: Mapped[datetime | None] = mapped_column(default=None)
-
-
 class Export(Leased, Model):
     """A form of a document's result that a worker makes once and stores beside it.
 
@@ -498,10 +280,10 @@ class Export(Leased, Model):
 
     __tablename__ = "exports"
     __table_args__ = (
-        _one_of("state", ExportState),
+        one_of("state", ExportState),
         UniqueConstraint("document_id", "generation", "format", "pages"),
-        _outbox_index("ix_exports_due"),
-        _tried_index("exports"),
+        outbox_index("ix_exports_due"),
+        tried_index("exports"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -528,116 +310,3 @@ class ReadingModel(Model):
 
     model_version: Mapped[str] = mapped_column(primary_key=True)
     started_at: Mapped[datetime]
-
-
-_SCOPES = f"'{{{','.join(Scope)}}}'::text[]"
-
-
-class ApiKey(Model):
-    """A key ``pf_<id>_<secret>``; only the SHA-256 of the random secret is kept.
-
-    The secret of before is valid until ``previous_secret_until``, and told apart from an unknown
-    one after it. A quota of NULL is none: the limits of the whole system hold for every
-    key. ``last_used_at`` is minutes behind.
-    """
-
-    __tablename__ = "api_keys"
-    __table_args__ = (
-        CheckConstraint(f"cardinality(scopes) > 0 AND scopes <@ {_SCOPES}", name="scopes_known"),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    tenant: Mapped[str]
-    secret_sha256: Mapped[str]
-    name: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
-    expires_at: Mapped[datetime | None] = mapped_column(default=None)
-    revoked_at: Mapped[datetime | None] = mapped_column(default=None)
-    max_open_pages: Mapped[int | None] = mapped_column(default=None)
-    max_pages_per_day: Mapped[int | None] = mapped_column(default=None)
-    scopes: Mapped[list[str]] = mapped_column(
-        ARRAY(Text()), default_factory=lambda: [*Scope], server_default=text(_SCOPES)
-    )
-    previous_secret_sha256: Mapped[str | None] = mapped_column(default=None)
-    previous_secret_until: Mapped[datetime | None] = mapped_column(default=None)
-    last_used_at: Mapped[datetime | None] = mapped_column(default=None)
-    max_requests_per_minute: Mapped[int | None] = mapped_column(default=None)
-
-
-class KeyUsage(Model):
-    """Pages that a key has sent on one day (UTC)."""
-
-    __tablename__ = "key_usage"
-
-    key_id: Mapped[str] = mapped_column(
-        ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True
-    )
-    day: Mapped[date] = mapped_column(Date, primary_key=True)
-    pages: Mapped[int] = mapped_column(BigInteger, default=0)
-    documents: Mapped[int] = mapped_column(BigInteger, default=0)
-
-
-class Upload(Model):
-    """An object that is made before its document; one that stays longer than it may is nobody's.
-
-    Written before the object, and gone in the transaction that adds the document.
-    """
-
-    __tablename__ = "uploads"
-    __table_args__ = (Index("ix_uploads_expires_at", "expires_at"),)
-
-    document_id: Mapped[UUID] = mapped_column(primary_key=True)
-    expires_at: Mapped[datetime]
-
-
-class DirectUpload(Model):
-    """A file that a client puts into storage itself, and the document that it is to become.
-
-    ``id`` is that document's. ``parts_id`` names its parts in storage, ``checked_until`` says for
-    how long whoever checks it holds it, ``clear_after`` when what is left of it is to be removed.
-    """
-
-    __tablename__ = "direct_uploads"
-    __table_args__ = (
-        _one_of("state", DirectUploadState),
-        UniqueConstraint("tenant", "idempotency_key"),
-        Index("ix_direct_uploads_open", "tenant", postgresql_where=text("state = 'open'")),
-        Index("ix_direct_uploads_clear_after", "clear_after"),
-    )
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    tenant: Mapped[str]
-    filename: Mapped[str]
-    size_bytes: Mapped[int] = mapped_column(BigInteger)
-    part_bytes: Mapped[int] = mapped_column(BigInteger)
-    # As it was announced, in lower-case hex; NULL: nothing was.
-    sha256: Mapped[str | None]
-    # What goes with the file, as it was sent: JSON keeps the order of keys where JSONB does not.
-    fields: Mapped[dict[str, Any]] = mapped_column(JSON())
-    idempotency_key: Mapped[str | None] = mapped_column(default=None)
-    state: Mapped[str] = mapped_column(default=DirectUploadState.OPEN)
-    parts_id: Mapped[str | None] = mapped_column(default=None)
-    error_code: Mapped[str | None] = mapped_column(default=None)
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)
-    expires_at: Mapped[datetime] = mapped_column(init=False)
-    checked_until: Mapped[datetime | None] = mapped_column(default=None)
-    clear_after: Mapped[datetime] = mapped_column(init=False)
-
-
-class S3Event(Model):
-    """An object of a watched place that became a document, so that it does so once.
-
-    It stays when the document is deleted: the object may well be there, and must not come again.
-    ``version_id`` is empty where the bucket keeps no versions.
-    """
-
-    __tablename__ = "s3_events"
-
-    bucket: Mapped[str] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(primary_key=True)
-    version_id: Mapped[str] = mapped_column(primary_key=True)
-    etag: Mapped[str] = mapped_column(primary_key=True)
-    document_id: Mapped[UUID]
-    # Of the event that brought it; NULL where the sender has none, and for what was found listed.
-    sequencer: Mapped[str | None] = mapped_column(default=None)
-    received_at: Mapped[datetime] = mapped_column(server_default=func.now(), init=False)

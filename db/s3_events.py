@@ -8,7 +8,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from db.models import S3Event
+from db.intake_models import S3Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
-from db.models import Upload
+from db.intake_models import Upload
 
 
 def begin(session: Session, document_id: UUID, *, expires_s: float) -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db.models import Document, Model
+from db.model_base import Model
+from db.models import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, Float, case, func, literal, or_, select, t
 from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError
-from db.models import WebhookDelivery, WebhookEndpoint
 from db.states import DeliveryState
+from db.webhook_models import WebhookDelivery, WebhookEndpoint
 
 RETRIED_FOR = timedelta(hours=24)
 _SHORTEST_RETRY, _LONGEST_RETRY = timedelta(seconds=5), timedelta(hours=2)

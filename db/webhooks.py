@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from db.errors import RowNotFoundError, TooManyWebhooksError
 from db.ids import new_id
-from db.models import WebhookEndpoint
 from db.states import FINAL_DOCUMENT_STATES
+from db.webhook_models import WebhookEndpoint
 
 EVENT_TYPES = tuple(f"document.{state}" for state in sorted(FINAL_DOCUMENT_STATES))
 SECRET_PREFIX = "whsec_"  # noqa: S105 - of Standard Webhooks

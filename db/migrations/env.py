@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from db.models import Model
+from db import intake_models, key_models, models, webhook_models  # noqa: F401 - they name all tables
+from db.model_base import Model
 
 context.configure(
     connection=context.config.attributes["connection"],

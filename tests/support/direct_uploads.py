@@ -7,7 +7,7 @@ import httpx
 from sqlalchemy import select, text, update
 
 from db.engine import Database
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from storage.object_store import ObjectStore
 from tests.support.services import S3Bucket, s3_client
 from workers.clear_storage import clear_storage

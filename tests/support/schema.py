@@ -9,8 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 import db
+from db import intake_models, key_models, models, webhook_models  # noqa: F401 - they name all tables
 from db.engine import driver_url
-from db.models import Model
+from db.model_base import Model
 
 
 def differences(database_url: str) -> list[object]:

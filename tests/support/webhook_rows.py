@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from db import cancelling, webhook_deliveries, webhooks
 from db.engine import Session
-from db.models import WebhookDelivery, WebhookEndpoint
 from db.webhook_deliveries import DueDelivery, Failure
+from db.webhook_models import WebhookDelivery, WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from tests.support.rows import TENANT, add_document
 

@@ -12,7 +12,7 @@ from sqlalchemy import select, text, update
 from db import uploads
 from db.engine import Database
 from db.ids import new_id
-from db.models import Upload
+from db.intake_models import Upload
 from storage import keys
 from storage.object_store import ObjectStore
 from storage.s3 import S3ObjectStore

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 
 from db import direct_uploads
 from db.engine import Database
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from storage import keys
 from storage.errors import StorageUnavailableError
 from storage.memory import InMemoryObjectStore

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from db.engine import Database
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from storage import keys
 from storage.s3 import S3ObjectStore
 from tests.support.api_server import RunningApi, documents_in, keys_in

@@ -11,7 +11,7 @@ from db import api_keys
 from db.api_keys import Grant, Refusal
 from db.engine import Database, Session
 from db.errors import DatabaseError
-from db.models import ApiKey
+from db.key_models import ApiKey
 from tests.support.api_server import RunningApi, client_of, make_key
 from tests.support.clock import Clock
 

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from api.place_settings import AllowedSource
 from db import listings
 from db.ids import new_id
-from db.models import BatchListing
+from db.intake_models import BatchListing
 from storage.errors import StorageUnavailableError
 from storage.memory import InMemoryObjectStore
 from storage.object_store import StoredObject

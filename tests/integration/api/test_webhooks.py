@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from db import cancelling, webhook_deliveries
-from db.models import WebhookEndpoint
 from db.webhook_deliveries import Failure
+from db.webhook_models import WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from tests.support.api_server import RunningApi, Serve
 from tests.support.rows import TENANT, add_document

@@ -12,7 +12,7 @@ from api.scopes import SCOPE_DESCRIPTIONS, SCOPE_OF_OPERATION
 from cli.main import app
 from db import api_keys
 from db.engine import Database
-from db.models import ApiKey
+from db.key_models import ApiKey
 from tests.support.guides import DOCS, table_rows
 
 COMMANDS = [

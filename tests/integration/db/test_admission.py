@@ -15,7 +15,8 @@ from db import admission, api_keys, documents
 from db.admission import KeyUse, OpenWork
 from db.engine import Database, Session
 from db.ids import new_id
-from db.models import Document, KeyUsage
+from db.key_models import KeyUsage
+from db.models import Document
 from db.planned_chunks import PlannedChunk
 from db.states import OPEN_DOCUMENT_STATES, DocumentState, Priority
 from tests.support.plans import plan_of

@@ -11,7 +11,7 @@ from db.direct_uploads import EndedUpload, TooManyUploadsError, UploadIsCheckedE
 from db.engine import Database
 from db.errors import DuplicateRowError, RowNotFoundError
 from db.ids import new_id
-from db.models import DirectUpload
+from db.intake_models import DirectUpload
 from tests.support.rows import TENANT
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from db import known_outcome
 from db.engine import Database, Session
 from db.errors import DatabaseUnavailableError, OutcomeUnknownError
-from db.models import Upload
+from db.intake_models import Upload
 from tests.support.commit_proxy import CommitProxy, commit_proxy
 from tests.support.fleet import wait_for
 from tests.support.rows import make_document

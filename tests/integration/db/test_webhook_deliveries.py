@@ -10,9 +10,9 @@ from sqlalchemy import text
 from db import documents, events, retrying, webhook_deliveries
 from db.engine import Database, Session
 from db.errors import RowNotFoundError
-from db.models import WebhookEndpoint
 from db.states import DeliveryState
 from db.webhook_deliveries import DueDelivery
+from db.webhook_models import WebhookEndpoint
 from tests.support.rows import TENANT, claim_split
 from tests.support.webhook_rows import (
     add_endpoint,

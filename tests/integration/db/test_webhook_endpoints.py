@@ -8,9 +8,9 @@ from db import cancelling, documents, webhook_deliveries, webhooks
 from db.documents import DocumentClaim
 from db.engine import Database
 from db.errors import RowNotFoundError, TooManyWebhooksError
-from db.models import WebhookEndpoint
 from db.states import DocumentState
 from db.webhook_deliveries import Failure
+from db.webhook_models import WebhookEndpoint
 from tests.support.backlog import add_batch
 from tests.support.rows import TENANT, add_document
 from tests.support.webhook_rows import (

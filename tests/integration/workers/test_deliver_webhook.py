@@ -18,7 +18,7 @@ from sqlalchemy import text
 
 from db import cancelling, webhook_deliveries, webhooks
 from db.engine import Database
-from db.models import WebhookEndpoint
+from db.webhook_models import WebhookEndpoint
 from db.webhooks import EVENT_TYPES
 from tests.support.api_server import wait_until
 from tests.support.guide_blocks import blocks_run_by
