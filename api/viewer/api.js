@@ -97,10 +97,11 @@ const nameIn = (disposition) => {
 const randomName = () => [...crypto.getRandomValues(new Uint8Array(16))]
   .map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-function sendOnce(file, name, onProgress) {
+function sendOnce(file, password, name, onProgress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const form = new FormData();
+    if (password) form.append("password", password);
     form.append("file", file);
     request.open("POST", "/v1/documents");
     request.setRequestHeader("Authorization", `Bearer ${key.get()}`);
@@ -113,11 +114,11 @@ function sendOnce(file, name, onProgress) {
   });
 }
 
-/** Send a file; waits while the server has no room, and never sends it twice. */
-export async function upload(file, { onProgress, onWait }) {
+/** Send a file, and return its document; waits while the server has no room, and never sends it twice. */
+export async function upload(file, password, { onProgress, onWait }) {
   const name = randomName();
   for (let waits = 0; ; waits += 1) {
-    const request = await sendOnce(file, name, onProgress);
+    const request = await sendOnce(file, password, name, onProgress);
     if (request.status < 300) return request.response;
     const problem = new Problem(request.status, request.response || {});
     if (![429, 503].includes(request.status) || waits === MOST_WAITS) throw problem;

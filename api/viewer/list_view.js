@@ -7,6 +7,8 @@ const byId = (id) => document.getElementById(id);
 const POLL_S = 1.5;
 const PAGE = 50;
 const AT_ONCE = 2;
+// Files by their documents' ids, for as long as this tab is open: one may have to be sent again, with its password.
+const sent = new Map();
 
 export class ListView {
   constructor(notice) {
@@ -100,6 +102,8 @@ export class ListView {
     row.cells[1].textContent = stateText(each);
     row.cells[1].className = each.state === "failed" ? "is-bad" : "";
     row.querySelector("small").textContent = each.error ? each.error.message : "";
+    if (each.error?.code === "encrypted" && sent.has(each.id)) this.askForPassword(row, each);
+    else if (isFinal(each)) sent.delete(each.id);
     const { done, all } = progressOf(each);
     if (isFinal(each) || !all) row.cells[2].textContent = all ?? "";
     else {
@@ -112,13 +116,30 @@ export class ListView {
     }
   }
 
-  send(files) {
-    this.waiting.push(...files);
+  askForPassword(row, each) {
+    if (row.querySelector("form")) return;
+    const [form, label, field, button] = ["form", "label", "input", "button"].map((tag) => document.createElement(tag));
+    Object.assign(field, { type: "password", autocomplete: "off", required: true, maxLength: 127 });
+    label.append("Password ", field);
+    button.textContent = "Send again";
+    form.append(label, " ", button);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      form.remove();
+      const file = sent.get(each.id);
+      sent.delete(each.id);
+      this.send([file], field.value);
+    });
+    row.cells[0].append(form);
+  }
+
+  send(files, password = "") {
+    this.waiting.push(...[...files].map((file) => ({ file, password })));
     while (this.sending < AT_ONCE && this.waiting.length) this.sendNext();
   }
 
   async sendNext() {
-    const file = this.waiting.shift();
+    const { file, password } = this.waiting.shift();
     this.sending += 1;
     const item = document.createElement("li");
     const [name, state, bar] = ["span", "span", "progress"].map((tag) => document.createElement(tag));
@@ -129,11 +150,12 @@ export class ListView {
     item.append(name, bar, state);
     byId("uploads").append(item);
     try {
-      await api.upload(file, {
+      const made = await api.upload(file, password, {
         onProgress: (share) => { bar.value = share; state.textContent = ""; },
         onWait: (reason) => { state.textContent = reason; },
       });
       bar.remove();
+      sent.set(made.id, file);
       state.textContent = "sent";
       if (!this.mayList) return;
       item.remove();

@@ -160,6 +160,13 @@ def test_files_that_are_refused_or_fail_say_why_and_keys_are_enough(
     page.keyboard.press("u")
     expect(page.locator("#list-view")).to_be_visible()
 
+    # The file is still at hand: with its password it is sent again.
+    page.get_by_label("Password").fill("a")
+    page.keyboard.press("Enter")
+    expect(page.locator("#documents tr")).to_have_count(2)
+    expect(page.locator("#documents tr").first.locator("td").nth(1)).to_have_text("read")
+    assert page.get_by_label("Password").count() == 0
+
     page.get_by_role("button", name="Forget key").click()
     page.get_by_label("API key").fill("pf_wrong_key")
     page.keyboard.press("Enter")
