@@ -94,7 +94,8 @@ def takes_documents(session: Session, batch_id: UUID) -> bool:
 
 def is_cancelled(session: Session, batch_id: UUID) -> bool:
     """Say whether a batch was cancelled, in this transaction and for all of it."""
-    return _locked(session, batch_id).state == BatchState.CANCELLED
+    state: str = _locked(session, batch_id).state
+    return state == BatchState.CANCELLED
 
 
 def is_being_cancelled(session: Session, batch_id: UUID) -> bool:

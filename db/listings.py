@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, literal_column, select, update
+from sqlalchemy import ColumnElement, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, defer
 
@@ -26,7 +26,7 @@ from db.states import BatchState
 MOST_OPEN_PER_TENANT = 100
 # Names and metadata of objects are their documents' and go with them; requests are told apart by a
 # digest.
-_KEPT_SOURCE = literal_column("""
+_KEPT_SOURCE: ColumnElement[Any] = literal_column("""
     CASE WHEN source ->> 'kind' = 'objects'
       THEN json_build_object('kind', 'objects', 'sha256', source_sha256)
       ELSE source

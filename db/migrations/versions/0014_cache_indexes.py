@@ -1,5 +1,7 @@
 """indexes by which documents and pages are found that can serve others."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -15,7 +17,7 @@ _INDEXES = (
     ("ix_documents_cached", "documents", ["finished_at"]),
     ("ix_documents_pages_cached", "documents", ["finished_at"]),
 )
-_OPTIONS = {
+_OPTIONS: dict[str, dict[str, Any]] = {
     "ix_documents_content_key": {"postgresql_where": sa.text("content_key IS NOT NULL")},
     "ix_pages_content_key": {"postgresql_where": sa.text("content_key IS NOT NULL")},
     "ix_documents_cached": {"postgresql_where": sa.text("cached_from IS NOT NULL")},
