@@ -67,8 +67,9 @@ def _alone(engine: Engine) -> Iterator[None]:
     """
     while True:
         with engine.begin() as connection:
-            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK}):
+                # After the question, which keeps its snapshot until another statement follows.
+                connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
                 yield
                 return
         threading.Event().wait(_PAUSE_S)
