@@ -11,6 +11,7 @@ from celery.app.defaults import SETTING_KEYS
 
 from workers.app import HostExhaustedError, app, work_task
 from workers.celeryconfig import DRAW_TASK, QUEUES, ROUTES, celery_options
+from workers.result_backend import CountingBackend
 from workers.settings import WorkerSettings
 
 HARD_LIMIT_S = 900
@@ -44,6 +45,10 @@ EXPECTED_SETTINGS: dict[str, Any] = {
     "worker_deduplicate_successful_tasks": False,
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "result_backend": "redis://:secret@localhost:1/0",
+    "override_backends": {
+        "redis": "workers.result_backend:CountingBackend",
+        "rediss": "workers.result_backend:CountingBackend",
+    },
     "result_expires": 86_400,
     "result_chord_expires": 7 * 86_400,
     "result_backend_transport_options": {"global_keyprefix": "pagefleet:"},
@@ -125,8 +130,8 @@ def test_no_setting_of_celery_is_made_without_being_checked_here() -> None:
 
 
 def test_every_setting_is_one_that_celery_knows() -> None:
-    # Read by Celery's Redis back end, but missing from its own table.
-    known = {*SETTING_KEYS, "redis_backend_health_check_interval"}
+    # Read by Celery's Redis back end and by its loader, but missing from its own table.
+    known = {*SETTING_KEYS, "redis_backend_health_check_interval", "override_backends"}
 
     assert set(celery_options(SETTINGS)) <= known
 
@@ -145,6 +150,7 @@ def test_a_spawned_pool_child_has_the_same_settings() -> None:
 
     assert in_the_child.conf.result_backend == EXPECTED_SETTINGS["result_backend"]
     assert in_the_child.conf.imports == EXPECTED_SETTINGS["imports"]
+    assert isinstance(in_the_child.backend, CountingBackend)
 
 
 def our_tasks() -> dict[str, Task[..., Any]]:

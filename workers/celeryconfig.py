@@ -34,6 +34,7 @@ ROUTES = {
 PRIORITIES = {Priority.INTERACTIVE: 0, Priority.BULK: 5}
 SEPARATOR = ":"
 
+RESULT_BACKEND = "workers.result_backend:CountingBackend"
 DAY_S = 86_400
 # A replacement child that loads a model is killed for ever with the default of 4 s.
 CHILD_START_LIMIT_S = 300
@@ -110,6 +111,7 @@ def _delivery(settings: WorkerSettings) -> dict[str, Any]:
 def _results(settings: WorkerSettings) -> dict[str, Any]:
     return {
         "result_backend": settings.redis_url.get_secret_value(),
+        "override_backends": dict.fromkeys(("redis", "rediss"), RESULT_BACKEND),
         "result_expires": DAY_S,
         "result_chord_expires": 7 * DAY_S,  # a chord may wait behind a long queue
         "result_backend_transport_options": {"global_keyprefix": settings.redis_key_prefix},

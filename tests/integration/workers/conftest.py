@@ -43,9 +43,6 @@ def broker(redis_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -
         for door in (broker_door, dispatch):
             monkeypatch.setattr(door, "app", app)
         yield app
-        # What a chord returned unsubscribes when it is collected, from a server that is gone by
-        # then, and tries so for minutes.
-        app.backend.result_consumer.subscribed_to.clear()
 
 
 @pytest.fixture(scope="module")
