@@ -50,6 +50,11 @@ def code_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
+def room(client: httpx.Client) -> int:
+    pages: int = client.get("/v1/capacity").json()["interactive"]["room_pages"]
+    return pages
+
+
 def view_of(client: httpx.Client, upload: dict[str, Any]) -> dict[str, Any]:
     answer = client.get(upload["links"]["self"])
     assert answer.status_code == 200
@@ -418,10 +423,11 @@ def test_a_full_system_takes_no_file_at_either_end(serve: Serve) -> None:
         upload = sent(api.client, PDF)
         with api.database.transaction() as session:
             document_id = add_document(session, page_estimate=5, priority="interactive")
+        # A count is used for twenty times as long as it took.
+        wait_until(lambda: not room(api.client), what="a full system")
         refused = announce(api.client, PDF)
         full = complete(api.client, upload)
         api.client.post(f"/v1/documents/{document_id}/cancel")
-        # A count is used for twenty times as long as it took.
         wait_until(lambda: complete(api.client, upload).status_code == 202, what="room")
 
     assert code_of(refused) == code_of(full) == (503, "system_full")
