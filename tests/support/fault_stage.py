@@ -255,6 +255,7 @@ class FaultStage:
         state, key = self.fleet.rows(
             "SELECT state, result_key FROM documents WHERE id = %(id)s", id=document_id
         )[0]
+        assert key is not None, f"{state}: {self.errors_of(document_id)}"
         client = s3_client(self.bucket)
         body, text = (
             client.get_object(Bucket=self.bucket.name, Key=name)["Body"].read()
@@ -262,6 +263,14 @@ class FaultStage:
         )
         client.close()
         return Result(state, json.dumps(without_run(json.loads(body))), text)
+
+    def errors_of(self, document_id: UUID) -> list[tuple[Any, ...]]:
+        """Return what went wrong with a document, and then with its pages."""
+        return self.fleet.rows(
+            "SELECT error_code, error_detail FROM documents WHERE id = %(id)s UNION ALL"
+            " SELECT error_code, error_detail FROM pages WHERE document_id = %(id)s",
+            id=document_id,
+        )
 
     def check(self, *document_ids: UUID) -> None:
         """Require that these documents end as they would have without a fault, and nothing is open.
