@@ -23,7 +23,11 @@ RUN = {
 }
 # What a guide says that it fetches: not an answer that speaks of it.
 LEFT = {
-    "docs/api.md": {"ledger.json": b"{", "page.jpg": b"\xff\xd8", "ledger.searchable.pdf": b"%PDF-"},
+    "docs/api.md": {
+        "ledger.json": b"{",
+        "page.jpg": b"\xff\xd8",
+        "ledger.searchable.pdf": b"%PDF-",
+    },
     "docs/python.md": {"first.searchable.pdf": b"%PDF-"},
 }
 GUIDES = sorted(guide for guide, blocks in RUN.items() if blocks and guide != QUICKSTART)
