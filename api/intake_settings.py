@@ -14,8 +14,8 @@ class IntakeSettings(WorkerSettings):
 
     api_sources: AllowedSources = Field(
         default=(),
-        description="places in buckets whence documents may come, by `source` or into a batch, for "
-        "`reconcile` too: a JSON list of `bucket`, `prefix` and `tenants` (docs/api.md); none: "
+        description="places in buckets from which documents may come, by `source` or into a batch, "
+        "for `reconcile` too: a JSON list of `bucket`, `prefix` and `tenants` (docs/api.md); none: "
         "from nowhere",
     )
     api_max_manifest_bytes: int = Field(

@@ -59,7 +59,10 @@ class ApiSettings(DirectUploadSettings, S3EventSettings, IntakeSettings, Webhook
         default=10, gt=0, le=60, description="for the database to answer one statement"
     )
     api_broker_timeout_s: float = Field(
-        default=2, gt=0, le=30, description="for the broker to take a message; the sweep sends it"
+        default=2,
+        gt=0,
+        le=30,
+        description="for the broker to take a message; past it `reconcile` sends it",
     )
     api_answer_timeout_s: float = Field(
         default=20,

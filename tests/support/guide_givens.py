@@ -16,7 +16,7 @@ import httpx
 from cli.api_views import DocumentStatus
 from cli.client import ApiClient
 from cli.samples import Sample
-from db import api_keys, documents
+from db import documents
 from db.engine import Database, Session
 from storage import keys
 from tests.support.embedded_stack import EmbeddedStack
@@ -55,7 +55,6 @@ class Givens:
             "a webhook": self._webhook,
             "a message to a webhook": self._delivery,
             "an object in a bucket": self._object,
-            "a key": self._key,
             "models": self._models,
             "the settings of the servers": self._stack.state.environment,
             "Flower": self._flower,
@@ -128,11 +127,6 @@ class Givens:
         store.put("in/ledger.pdf", body, media_type="application/pdf")
         store.close()
         return {}
-
-    def _key(self) -> dict[str, str]:
-        with self._transaction() as session:
-            key = api_keys.create(session, tenant="archive", name="guides")
-        return {"KEY_ID": api_keys.id_of(key)}
 
     def _models(self) -> dict[str, str]:
         folder = self._folder / "models"

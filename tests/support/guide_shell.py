@@ -19,9 +19,11 @@ from workers.settings import models_dir
 _PROGRAM: Final = """#!/bin/sh
 exec {python} -m cli "$@"
 """
-# A refusal ends the block with an error, where a reader would see it in the answer.
+# A refusal ends the block with an error, where a reader would see it in the answer. Where the guide
+# says so itself (-f), curl does not take both.
 _CURL: Final = """#!/bin/sh
-exec {curl} --fail-with-body --silent --show-error --max-time 120 "$@"
+case " $* " in *" -f"*) ;; *) set -- --fail-with-body "$@" ;; esac
+exec {curl} --silent --show-error --max-time 120 "$@"
 """
 
 
