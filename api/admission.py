@@ -22,6 +22,8 @@ DRAIN_WINDOW_S = 300.0
 MIN_RETRY_S = 5
 MAX_RETRY_S = 300
 _UNKNOWN_RATE_RETRY_S = 60
+_ESTIMATED = "Until a document is split its pages are estimated, so the number may lie above."
+_RAISE = "ask whoever runs the system for a higher quota, with `pagefleet keys quota`."
 # Counting a million open documents takes a fraction of a second of the database: never more than
 # a twentieth of its time.
 _SHARE_OF_COUNTING = 20
@@ -156,14 +158,14 @@ class Admission:
         if use.has_used_up_today:
             detail = (
                 f"This key has sent {use.pages_today:,} pages today (UTC), and may send "
-                f"{use.max_pages_per_day:,}. Send the document tomorrow, or ask for a higher quota."
+                f"{use.max_pages_per_day:,}. {_ESTIMATED} Send the document tomorrow, or {_RAISE}"
             )
             retry_after_s = seconds_to_midnight(time.time())
         else:
             detail = (
                 f"This key has {use.open_pages or 0:,} pages open, and may have "
-                f"{use.max_open_pages:,}. Send the document when some are done, or ask for a "
-                "higher quota."
+                f"{use.max_open_pages:,}. {_ESTIMATED} Send the document when some are done, or "
+                f"{_RAISE}"
             )
             over = (use.open_pages or 0) - (use.max_open_pages or 0)
             counted = self._counted

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 from starlette.responses import StreamingResponse
 
 from api.csv_rows import csv_lines
+from api.errors import sentence
 from api.filenames import content_disposition, safe_filename
 from api.ledger import Ledger, TenantLedger
 from api.problems import declared
@@ -34,6 +35,7 @@ COLUMNS = (
     "sha256",
     "source",
     "cached",
+    "error_message",
 )
 _MEDIA_TYPES: dict[ReportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -134,6 +136,7 @@ def _record(document: ReportedDocument) -> dict[str, object]:
         document.sha256,
         None if document.bucket is None else f"s3://{document.bucket}/{document.key}",
         document.is_cached,
+        document.error_detail or (document.error_code and sentence(document.error_code)),
     )
     return dict(zip(COLUMNS, values, strict=True))
 

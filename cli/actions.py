@@ -9,6 +9,7 @@ import typer
 from cli.api_views import DocumentStatus
 from cli.client import ApiClient
 from cli.console import notices, output, print_json_line
+from cli.counting import count_of
 from cli.document_list import document_line, record
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.secret_options import read_secret
@@ -34,6 +35,16 @@ FailedOption = Annotated[
 ]
 
 _FAILED_STATES = ("failed", "partly_succeeded")
+# These say the same of the same bytes and options, however often they are read.
+_OF_THE_FILE = frozenset({
+    "damaged",
+    "empty",
+    "encrypted",
+    "exceeds_max_pages",
+    "no_such_page",
+    "unsupported_media_type",
+})
+_LOOKED_AT = 100
 
 # What is done to a document; it returns where the document stands then, or None.
 _Action = Callable[[UUID], DocumentStatus | None]
@@ -62,7 +73,8 @@ def cancel(
             print_json_line(record(status))
         else:
             left = status.documents - status.documents_final
-            output().print(f"{status.name}: cancelled; {left:,} documents are ending", markup=False)
+            ending = f"{count_of(left, 'document')} {'is' if left == 1 else 'are'} ending"
+            output().print(f"{status.name}: cancelled; {ending}", markup=False)
 
 
 def retry(
@@ -110,22 +122,43 @@ def delete(
             document_ids = list(_ids_of(client, batch_id, states))
             if not is_sure:
                 typer.confirm(
-                    f"Delete {len(document_ids):,} documents for good?", abort=True, err=True
+                    f"Delete {count_of(len(document_ids), 'document')} for good?",
+                    abort=True,
+                    err=True,
                 )
         _do("deleted", iter(document_ids), client.delete_document, as_json=as_json)
 
 
 def _retry_batch(client: ApiClient, batch_id: UUID, *, failed: bool, as_json: bool) -> None:
+    failures = _failures_before(client, batch_id)
     status = client.retry_batch(batch_id, only_failed=failed)
     if as_json:
         print_json_line(record(status))
         return
     left = status.documents - status.documents_final
     output().print(
-        f"{status.name}: {status.state}; {left:,} of {status.documents:,} documents are open"
+        f"{status.name}: {status.state}; {left:,} of "
+        f"{count_of(status.documents, 'document')} {'is' if left == 1 else 'are'} open"
         + (", and further ones are sent again" if status.is_retrying else ""),
         markup=False,
     )
+    if failures and failures <= _OF_THE_FILE:
+        notices().print(
+            f"What failed did so for its files ({', '.join(sorted(failures))}), and will again:"
+            " send these anew, put right or with their password.",
+            markup=False,
+        )
+
+
+def _failures_before(client: ApiClient, batch_id: UUID) -> set[str]:
+    """Return the errors of a batch; none where there are too many to look at for a hint."""
+    codes: set[str] = set()
+    for state in _FAILED_STATES:
+        listing = next(client.listings(limit=_LOOKED_AT, batch_id=batch_id, state=state))
+        if listing.next_cursor is not None:
+            return set()
+        codes |= {document.error_code or "" for document in listing.documents}
+    return codes
 
 
 def _is_batch(client: ApiClient, wanted: UUID) -> bool:
@@ -208,7 +241,7 @@ def _do(done: str, document_ids: Iterator[UUID], act: _Action, *, as_json: bool)
         counts[error is None] += 1
         _show(document_id, status, error, done=done, as_json=as_json)
     if not as_json:
-        output().print(f"{counts[True]:,} documents {done}", markup=False)
+        output().print(f"{count_of(counts[True], 'document')} {done}", markup=False)
     if counts[False]:
         raise typer.Exit(EXIT_FAILED)
 

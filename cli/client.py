@@ -35,11 +35,13 @@ _UPLOAD_TIMEOUT_S: Final = 600.0
 _LISTED_AT_ONCE: Final = 100
 _RETRY_AFTER_S: Final = 2.0
 _TOO_OFTEN: Final = "too_many_requests"
+_UNAUTHENTICATED: Final = "unauthenticated"
 # Nothing was done, and the same request is answered when its time has come.
 _WAITED_FOR: Final = frozenset({_TOO_OFTEN, "too_many_dry_runs"})
 _MOST_TRIES: Final = 30
 _REMEDIES: Final = {
-    401: "Set PAGEFLEET_CLIENT_API_KEY, or pass --api-key-file FILE or --api-key -.",
+    401: "Set PAGEFLEET_CLIENT_API_KEY to a valid key, or pass --api-key-file FILE or --api-key -."
+    " `pagefleet keys list` shows which are valid.",
     500: "The API's log says more, under the request's id.",
     503: "`pagefleet doctor` asks its servers, one by one.",
 }
@@ -58,6 +60,7 @@ class ApiClient:
     Args:
         address: of the API, with scheme and host.
         key: presented with every call; None for none.
+        key_name: what people call the key, behind these words.
         transport: what carries the calls; None for the network.
         wait: lets so many seconds pass; None for those of the clock.
     """
@@ -67,11 +70,13 @@ class ApiClient:
         address: str,
         key: str | None,
         *,
+        key_name: str = "that was sent",
         transport: httpx.BaseTransport | None = None,
         wait: Callable[[float], object] | None = None,
     ) -> None:
         self.address = address.rstrip("/")
         self._wait: Callable[[float], object] = wait or threading.Event().wait
+        self._key_name = key_name if key else None
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
             base_url=self.address,
@@ -223,7 +228,7 @@ class ApiClient:
                     yield from _lines_of(response)
                     return
                 response.read()
-                refusal = _refusal(response.status_code, response.json(), response.headers)
+                refusal = self._refusal(response, response.json())
             self._wait_before_another(tries, refusal)
 
     def batches(self) -> Iterator[BatchStatus]:
@@ -329,10 +334,25 @@ class ApiClient:
             answer = response.json()
         except ValueError:
             answer = {}
-        refusal = _refusal(response.status_code, answer, response.headers)
+        refusal = self._refusal(response, answer)
         if refusal.code == _TOO_OFTEN:
             return refusal.retry_after_s or _RETRY_AFTER_S
         raise refusal
+
+    def _refusal(
+        self,
+        response: httpx.Response,
+        answer: Any,  # noqa: ANN401 - whatever JSON came
+    ) -> ApiError:
+        refusal = _refusal(response.status_code, answer, response.headers)
+        if refusal.code == _UNAUTHENTICATED:
+            # The answer speaks of headers, which are this client's to send.
+            refusal.message = (
+                f"the API at {self.address} wants a key"
+                if self._key_name is None
+                else f"the API at {self.address} does not know the key {self._key_name}"
+            )
+        return refusal
 
     def _unreachable(self, error: httpx.HTTPError) -> ApiError:
         return ApiError(
@@ -356,7 +376,7 @@ class ApiClient:
                 answer = response.json() if response.content else {}
             if response.is_success and isinstance(answer, dict):
                 return answer
-            refusal = _refusal(response.status_code, answer, response.headers)
+            refusal = self._refusal(response, answer)
             if not is_repeatable:
                 raise refusal
             self._wait_before_another(next(tries), refusal)
@@ -421,7 +441,15 @@ def _refusal(
         status=status,
         retry_after_s=_seconds(headers.get("Retry-After")),
         document_id=_uuid(problem.get("document_id")),
+        of_document=_named_error(problem.get("document_error")),
     )
+
+
+def _named_error(said: object) -> tuple[str, str] | None:
+    """Return code and message of an error within a problem."""
+    if not isinstance(said, dict):
+        return None
+    return str(said.get("code")), str(said.get("message"))
 
 
 def _uuid(said: object) -> UUID | None:

@@ -17,10 +17,25 @@ def migrate() -> None:
 
 
 def database_url() -> str:
-    """Return the address of the database: the running stack's, or that of the settings."""
-    from cli.settings import DatabaseSettings, adopt_running_stack, load_settings
+    """Return the address of the database: the running stack's, or that of the settings.
+
+    Raises:
+        CommandError: neither names one.
+    """
+    from cli.settings import (
+        DatabaseSettings,
+        adopt_running_stack,
+        is_worker_configured,
+        load_settings,
+    )
+    from cli.stack.absent import absent_stack
+    from workers.settings import home_dir
 
     adopt_running_stack()
+    if not is_worker_configured():
+        absent = absent_stack(home_dir(), otherwise="name a database in PAGEFLEET_DATABASE_URL")
+        if absent is not None:
+            raise absent
     return load_settings(DatabaseSettings).database_url.get_secret_value()
 
 

@@ -25,8 +25,9 @@ def demo(
     Uses the stack that runs, or starts one, which stays until Ctrl-C. Exits with 0 only when each
     sample ended as it must: with its text, or with its named error.
     """
-    from cli.demo_run import run_samples, show_addresses, show_outcomes
+    from cli.demo_run import DemoProgress, run_samples, show_addresses, show_outcomes
     from cli.stack.state import read_stack
+    from cli.stop_signals import sigterm_as_ctrl_c, told_when_stopped
     from workers.settings import home_dir
 
     home = home_dir()
@@ -35,7 +36,9 @@ def demo(
         outcomes = _run_with_own_stack(home, exit_when_done=exit_when_done)
     else:
         notices().print(f"Using the stack that runs at {running.api_url}.")
-        outcomes = run_samples(running, home)
+        progress = DemoProgress()
+        with sigterm_as_ctrl_c(), told_when_stopped(progress.say_stopped):
+            outcomes = run_samples(running, home, progress)
         show_outcomes(outcomes)
         show_addresses(running)
         output().print("The stack goes on; `pagefleet down` stops it.", markup=False)
@@ -50,9 +53,12 @@ class _Visitor(threading.Thread):
         self, state: "StackState", home: Path, stop: threading.Event, *, exit_when_done: bool
     ) -> None:
         # A daemon: Ctrl-C stops the stack, and nobody waits for documents that cannot end then.
+        from cli.demo_run import DemoProgress
+
         super().__init__(name="demo", daemon=True)
         self.outcomes: list[DemoOutcome] = []
         self.error: CommandError | None = None
+        self.progress = DemoProgress()
         self._state = state
         self._home = home
         self._stop = stop
@@ -62,12 +68,13 @@ class _Visitor(threading.Thread):
         from cli.demo_run import run_samples, show_addresses, show_outcomes
 
         try:
-            self.outcomes = run_samples(self._state, self._home)
+            self.outcomes = run_samples(self._state, self._home, self.progress)
             show_outcomes(self.outcomes)
             if not self._exit_when_done:
                 show_addresses(self._state)
         except CommandError as error:
-            self.error = error
+            if not self._stop.is_set():  # else the API went away because it was told to
+                self.error = error
         except OSError as error:
             self.error = CommandError(
                 f"the samples cannot be written: {error}",
@@ -113,6 +120,8 @@ def _run_with_own_stack(home: Path, *, exit_when_done: bool) -> "list[DemoOutcom
         raise visitors[0].error
     if visitors[0].outcomes:
         _say_how_to_return()
+    else:
+        visitors[0].progress.say_stopped()
     return visitors[0].outcomes
 
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from cli.api_views import DocumentStatus
 from cli.client import UNREACHABLE, ApiClient
 from cli.console import notices, output
+from cli.counting import count_of
 from cli.document_list import pages_of
 from cli.errors import ApiError
 from cli.progress import progress_bar
@@ -43,8 +44,30 @@ class DemoOutcome:
     problems: tuple[str, ...]
 
 
-def run_samples(stack: StackState, home: Path) -> list[DemoOutcome]:
+@dataclass(slots=True)
+class DemoProgress:
+    """How far the samples are, for whoever ends before them; ``read`` are those that ended."""
+
+    samples: int = 0
+    read: int = 0
+
+    def say_stopped(self) -> None:
+        """Say what is done where it was stopped, and that nothing of it is lost."""
+        verb = "is" if self.read == 1 else "are"
+        notices().print(
+            f"Stopped: {self.read} of {count_of(self.samples, 'sample')} {verb} read. They are"
+            " kept: `pagefleet up` goes on\nwith what was sent, and `pagefleet status` shows it.",
+            markup=False,
+        )
+
+
+def run_samples(stack: StackState, home: Path, progress: DemoProgress) -> list[DemoOutcome]:
     """Make the samples, send them as one batch, follow them to their ends, check each.
+
+    Args:
+        stack: that reads them.
+        home: where they are made.
+        progress: told how far they are.
 
     Raises:
         ApiError: the API does not answer or refuses what it must take.
@@ -52,8 +75,14 @@ def run_samples(stack: StackState, home: Path) -> list[DemoOutcome]:
     """
     samples = write_samples(home / "samples")
     with ApiClient(stack.api_url, stack.api_key) as client:
+        progress.samples = len(samples)
         sent, refused = _send(client, samples)
-        ended = {each.id: each for each in watch_documents(list(sent.values()), client=client)}
+
+        def note(documents: Sequence[DocumentStatus]) -> None:
+            progress.read = len(refused) + sum(each.is_final for each in documents)
+
+        watched = watch_documents(list(sent.values()), client=client, on_look=note)
+        ended = {each.id: each for each in watched}
         return [
             _refused(sample, refused[sample.path])
             if sample.path in refused
@@ -97,7 +126,7 @@ def _send(
     sent: dict[Path, DocumentStatus] = {}
     refused: dict[Path, ApiError] = {}
     batch = client.create_batch(BATCH_NAME)
-    notices().print(f"Batch {batch.id}: sending {len(samples)} documents.")
+    notices().print(f"Batch {batch.id}: sending {count_of(len(samples), 'document')}.")
     with progress_bar("documents") as bar:
         for done, sample in enumerate(samples):
             bar.show(f"sending {sample.path.name}", done, len(samples))

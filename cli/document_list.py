@@ -11,6 +11,7 @@ from rich.table import Table
 from cli.api_views import BatchStatus, DocumentStatus, Listing
 from cli.client import ApiClient
 from cli.console import notices, output, print_json_line
+from cli.counting import count_of
 
 _COLORS = {"succeeded": "green", "partly_succeeded": "yellow", "failed": "red"}
 
@@ -85,14 +86,18 @@ def print_documents(
 def print_counts(states: Counter[str], selection: Selection, cursor: str | None) -> None:
     """Print how many documents were listed, of how many, and how to see the others."""
     counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    number = f"{states.total():,}"
     if cursor is None:
-        output().print(f"{number} documents: {counted or 'none yet'}", markup=False)
+        number = count_of(states.total(), "document")
+        output().print(f"{number}: {counted or 'none yet'}", markup=False)
         return
-    of_all = "" if selection.total is None else f" of {selection.total:,}"
+    listed = (
+        count_of(states.total(), "document")
+        if selection.total is None
+        else f"{states.total():,} of {count_of(selection.total, 'document')}"
+    )
     name = "" if selection.batch is None else f" of {selection.batch.name}"
     output().print(
-        f"{number}{of_all} documents{name}, newest first: {counted}. There are older ones.",
+        f"{listed}{name}, newest first: {counted}. There are older ones.",
         markup=False,
     )
     notices().print(

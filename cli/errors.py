@@ -34,6 +34,7 @@ class ApiError(CommandError):
         status: the HTTP status; None when there was no answer.
         retry_after_s: when to come back, where the API says so.
         document_id: of the document that an Idempotency-Key has already made.
+        of_document: code and message with which the document ended that was asked for.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class ApiError(CommandError):
         status: int | None = None,
         retry_after_s: float | None = None,
         document_id: UUID | None = None,
+        of_document: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(message, remedy)
         self.code = code
         self.status = status
         self.retry_after_s = retry_after_s
         self.document_id = document_id
+        self.of_document = of_document

@@ -13,8 +13,10 @@ import typer
 from cli.api_views import BatchStatus, DocumentStatus
 from cli.client import ApiClient
 from cli.console import json_line, notices, shown
+from cli.counting import count_of
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.format_option import FormatOption, known_format
+from cli.ingest.summary import show_duplicates
 from cli.local_names import local_name
 from cli.progress import Bar, progress_bar
 from cli.secret_options import read_secret
@@ -183,7 +185,8 @@ class _Fetch:
             )
         except ApiError as error:
             if error.status in _OF_DOCUMENT:
-                return _Outcome(document, "failed", code=error.code, message=error.message)
+                code, message = error.of_document or (error.code, error.message)
+                return _Outcome(document, "failed", code=code, message=message)
             pause_s = self._pause_after(error, wanted)
             if wanted.breaks == _MOST_BREAKS:
                 message = "The answer broke off each time. The API's log says why."
@@ -251,5 +254,8 @@ def _export_all(
             bar.print_result(outcome.as_line())
         bar.show("exporting", sum(counts.values()), total)
     summed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    notices().print(f"{sum(counts.values())} documents: {summed or 'none'}", markup=False)
+    counted = count_of(sum(counts.values()), "document")
+    notices().print(f"{counted}: {summed or 'none'}", markup=False)
+    if isinstance(found, BatchStatus) and not as_json:
+        show_duplicates(found.duplicates)
     return counts["failed"]

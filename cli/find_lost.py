@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cli.console import json_line, notices, print_json_line, quiet_logs, shown
+from cli.counting import count_of
 from cli.errors import EXIT_USAGE, CommandError
 from cli.progress import Bar, progress_bar
 from cli.s3_events import load_event_settings
@@ -71,7 +72,7 @@ def find_lost(address: str, *, as_json: bool) -> None:
         notices().print(f"Done: {_said(counts)}", markup=False)
     if refused := counts.get(Outcome.REFUSED, 0):
         raise CommandError(
-            f"the store refused {refused:,} objects, which are named above",
+            f"the store refused {count_of(refused, 'object')}, named above",
             "Let PAGEFLEET_S3_ACCESS_KEY_ID read them, and run it again.",
         )
 
@@ -120,4 +121,4 @@ def _record(counts: "Mapping[Outcome, int]", *, is_done: bool) -> dict[str, obje
 
 def _said(counts: "Mapping[Outcome, int]") -> str:
     said = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
-    return f"{sum(counts.values()):,} objects ({said or 'none'})"
+    return f"{count_of(sum(counts.values()), 'object')} ({said or 'none'})"

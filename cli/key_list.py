@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.console import output
+from cli.counting import count_of
 
 if TYPE_CHECKING:
     from db.key_models import ApiKey
@@ -22,6 +23,11 @@ _COLUMNS: Final = (
     "scopes",
     "expires_at",
     "last_used_at",
+)
+_LIMITS: Final = (
+    ("max_open_pages", "page", "open"),
+    ("max_pages_per_day", "page", "a day"),
+    ("max_requests_per_minute", "request", "a minute"),
 )
 _ACTIVE: Final = "active"
 
@@ -52,18 +58,38 @@ def record_of(key: "ApiKey") -> dict[str, Any]:
 
 
 def print_records(records: list[dict[str, Any]]) -> None:
-    """Print a table on a terminal, and plain lines anywhere else."""
+    """Print a table; anywhere but on a terminal in plain lines, which nothing wraps."""
     console = output()
+    headings = [column.replace("_", " ") for column in _COLUMNS]
+    rows = [[_cell(record, column) for column in _COLUMNS] for record in records]
     if not console.is_terminal:
-        for record in records:
-            console.print("  ".join(_cell(record, column) for column in _COLUMNS), markup=False)
+        widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
+        for row in (headings, *rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            console.print("  ".join(cells).rstrip(), markup=False)
         return
     table = Table(box=None, pad_edge=False)
-    for column in _COLUMNS:
-        table.add_column(column.replace("_", " "))
-    for record in records:
-        table.add_row(*(escape(_cell(record, column)) for column in _COLUMNS))
+    for heading in headings:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*map(escape, row))
     console.print(table)
+
+
+def described(record: dict[str, Any]) -> str:
+    """Return a key in words: what it is called, whose it is, and what it may do."""
+    limits = [
+        f"at most {count_of(record[column], noun)} {when}"
+        for column, noun, when in _LIMITS
+        if record[column] is not None
+    ]
+    quotas = ", ".join(limits) or "no quota"
+    expires = "does not expire" if record["expires_at"] is None else "expires"
+    until = "" if record["expires_at"] is None else f" at {_cell(record, 'expires_at')}"
+    return (
+        f"It is the key {record['id']} ({record['name']}) of the tenant {record['tenant']}:"
+        f" {_cell(record, 'scopes')}; {quotas}; {expires}{until}."
+    )
 
 
 def _state(key: "ApiKey", now: datetime) -> str:

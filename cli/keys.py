@@ -10,7 +10,7 @@ import typer
 from cli.console import notices, output, print_json_line
 from cli.database import database_errors, database_url
 from cli.errors import EXIT_USAGE, CommandError
-from cli.key_list import print_records, record_of
+from cli.key_list import described, print_records, record_of
 
 if TYPE_CHECKING:
     from db.engine import Session
@@ -50,7 +50,8 @@ KeyName = Annotated[
     str,
     typer.Argument(
         metavar="KEY",
-        help="Its id, the part between 'pf_' and the next '_'; or its name, if no other has it.",
+        help="Its id, as `keys list` shows it: the part between 'pf_' and the next '_'; or the"
+        " whole key; or its name, if no other has it.",
     ),
 ]
 
@@ -91,6 +92,7 @@ def create_key(
         print_json_line({"key": made, **record})
     else:
         output().print(made, markup=False)
+        notices().print(described(record), markup=False)
     notices().print("Keep it now: it cannot be shown again.")
 
 

@@ -98,18 +98,26 @@ def samples(
         output().print(f"{sample.path}: {outcome}", markup=False)
 
 
-_COMMANDS = (
-    *(ocr, doctor, samples),
-    *(demo, up, down, ingest, status),
-    *(report, export, cancel, retry, delete),
-    *(migrate, api, worker, reconcile, webhooks, s3_events, alive, flower),
-)
-for _command in _COMMANDS:
-    app.command()(_command)
+_READ = "Read and ingest"
+_STACK = "Run the stack on this machine"
+_WATCH = "Watch and put right"
+_PARTS = "The parts, one by one"
+_CHECK = "Check and measure"
+# In the order in which somebody new needs them.
+_COMMANDS = {
+    _STACK: (up, down, demo),
+    _READ: (ocr, ingest, export),
+    _WATCH: (status, report, cancel, retry, delete),
+    _PARTS: (migrate, api, worker, reconcile, webhooks, s3_events, flower, alive),
+    _CHECK: (doctor, samples),
+}
+for _panel, _of_panel in _COMMANDS.items():
+    for _command in _of_panel:
+        app.command(rich_help_panel=_panel)(_command)
 bench.command(name="scale")(measure_scale)
 bench.command(name="fleet")(measure_fleet)
 bench.command(name="database")(measure_database)
 bench.command(name="storm")(measure_storm)
-app.add_typer(keys, name="keys")
-app.add_typer(models, name="models")
-app.add_typer(bench, name="bench")
+app.add_typer(keys, name="keys", rich_help_panel=_PARTS)
+app.add_typer(models, name="models", rich_help_panel=_CHECK)
+app.add_typer(bench, name="bench", rich_help_panel=_CHECK)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.console import json_line, notices, quiet_logs, shown
+from cli.counting import count_of
 from cli.errors import EXIT_FAILED, CommandError
 from cli.format_option import FormatOption, known_format
 from cli.progress import Bar, progress_bar
@@ -263,7 +264,7 @@ def _sum_up(tally: "RunTally") -> None:
 
 
 def _summary(outcome: "FileOutcome") -> str:
-    pages = f"{outcome.pages} page{'' if outcome.pages == 1 else 's'}"
+    pages = count_of(outcome.pages, "page")
     if outcome.pages_failed:
         pages += f", {outcome.pages_failed} of them failed"
     if outcome.pages_skipped:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.console import shown
+from cli.counting import count_of
 from cli.ocr_run import FileOutcome
 
 # Enough to see what kind of files they are; each was named with its reason in its turn.
@@ -63,7 +64,7 @@ class RunTally:
     def pace(self, pages_under_way: int = 0) -> str:
         """Return pages so far and their rate."""
         pages = self.pages + pages_under_way
-        return f"{pages:,} pages, {pages / max(self.seconds, 1e-3):.1f}/s"
+        return f"{count_of(pages, 'page')}, {pages / max(self.seconds, 1e-3):.1f}/s"
 
     def summary(self) -> Iterator[str]:
         """Yield lines for people: how many files, and why some of them failed."""
@@ -75,9 +76,8 @@ class RunTally:
             f"{self.files - self.skipped - self.read:,} not begun",
         ]
         told = [part for part in parts if not part.startswith("0 ")]
-        counted = "1 file" if self.files == 1 else f"{self.files:,} files"
         took = timedelta(seconds=round(self.seconds))
-        yield f"{counted}: {', '.join(told)}; {self.pace()}, {took}"
+        yield f"{count_of(self.files, 'file')}: {', '.join(told)}; {self.pace()}, {took}"
         for reason, count in self._reasons.most_common():
             names = ", ".join(shown(path) for path in self._names[reason])
             more = " and others" if count > len(self._names[reason]) else ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
+from cli.counting import count_of
 from cli.samples import Sample
 from workers.ocr.page_text import page_text
 from workers.settings import OcrSettings
@@ -37,7 +38,7 @@ def result_problems(sample: Sample, result: Mapping[str, Any]) -> list[str]:
         return [f"was read, expected the error {sample.error_code}"]
     pages = result["pages"]
     if len(pages) != sample.page_count:
-        return [f"has {len(pages)} pages, expected {sample.page_count}"]
+        return [f"has {count_of(len(pages), 'page')}, expected {sample.page_count}"]
     return [
         f"page {page['page_number']}: {problem}"
         for page, lines in zip(pages, sample.page_lines, strict=True)

@@ -182,6 +182,14 @@ def find_api(api_url: str | None, api_key: str | None) -> tuple[str | None, str 
     return running.api_url, key or running.api_key
 
 
+def name_of_key(api_key: str | None) -> str:
+    """Return what people call the key that ``find_api`` returns."""
+    if api_key:
+        return "that was given"
+    is_set = load_settings(ClientSettings).client_api_key is not None
+    return "in PAGEFLEET_CLIENT_API_KEY" if is_set else "of the running stack"
+
+
 def file_password() -> str | None:
     """Return the password of encrypted files, when the environment has one."""
     secret = load_settings(ClientSettings).client_file_password

@@ -1,7 +1,7 @@
 """``pagefleet status``: where documents and batches stand."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +12,7 @@ import typer
 from cli.api_views import BatchStatus, DocumentStatus
 from cli.client import ApiClient
 from cli.console import json_line, notices, output, print_json_line
+from cli.counting import count_of
 from cli.document_list import (
     Selection,
     document_line,
@@ -126,16 +127,18 @@ def connect(api_url: str | None, api_key: str | None) -> ApiClient:
     Raises:
         CommandError: none of them does.
     """
-    from cli.settings import find_api
+    from cli.settings import find_api, name_of_key
+    from cli.stack.absent import absent_stack
+    from workers.settings import home_dir
 
     address, key = find_api(api_url, api_key)
     if address is None:
-        raise CommandError(
+        raise absent_stack(home_dir(), otherwise="name an API with --api-url") or CommandError(
             "no API is known",
             "Start one with `pagefleet up`, or name one with --api-url.",
             exit_code=EXIT_USAGE,
         )
-    return ApiClient(address, key)
+    return ApiClient(address, key, key_name=name_of_key(api_key))
 
 
 def _show_document(
@@ -177,10 +180,12 @@ def _show_list(client: ApiClient, selection: Selection, *, watch: bool, as_json:
 def _say_if_full(client: ApiClient) -> None:
     load = client.load()
     if load.full:
+        wait = "waits" if load.pages_queued == 1 else "wait"
         notices().print(
             f"The system is full: {' and '.join(load.full)} documents are refused at the moment. "
-            f"{load.pages_queued:,} pages wait, {load.pages_in_flight:,} are being read, "
-            f"{load.pages_per_s:g} a second were done lately.",
+            f"{count_of(load.pages_queued, 'page')} {wait},"
+            f" {load.pages_in_flight:,} are being read, {load.pages_per_s:g} a second were done"
+            " lately.",
             markup=False,
         )
 
@@ -202,9 +207,19 @@ def _watch(
 
 
 def watch_documents(
-    documents: Sequence[DocumentStatus], *, client: ApiClient, as_json: bool = False
+    documents: Sequence[DocumentStatus],
+    *,
+    client: ApiClient,
+    as_json: bool = False,
+    on_look: Callable[[Sequence[DocumentStatus]], None] | None = None,
 ) -> list[DocumentStatus]:
     """Follow documents until all are final, with a bar over their pages; return them as they end.
+
+    Args:
+        documents: to begin with.
+        client: of their API.
+        as_json: whether each change goes to standard output as an object.
+        on_look: told of all of them each time that the API was asked; None: nobody is.
 
     Raises:
         ApiError: the API refused, or has not answered for a minute.
@@ -225,6 +240,8 @@ def watch_documents(
                     shown[document.id] = document.state
                     _report_change(document, bar=bar, as_json=as_json)
             _show_pages(bar, list(known.values()))
+            if on_look is not None:
+                on_look(list(known.values()))
     return list(current.values())
 
 
@@ -240,7 +257,7 @@ def _show_pages(bar: Bar, documents: Sequence[DocumentStatus]) -> None:
     # A total that still grows would let the bar jump back.
     is_total_known = all(d.pages is not None or d.is_final for d in documents)
     bar.show(
-        f"{final} of {len(documents)} documents",
+        f"{final:,} of {count_of(len(documents), 'document')}",
         sum(document.pages_done for document in documents),
         sum(document.pages or 0 for document in documents) if is_total_known else None,
     )
@@ -275,7 +292,8 @@ def watch_batch(client: ApiClient, batch: BatchStatus, *, as_json: bool) -> Batc
     with progress_bar("documents") as bar:
         for current in follow(lambda: client.batch(batch.id), is_final=_is_settled):
             bar.show(current.name, current.documents_final, current.documents or None)
-            line = f"{current.documents_final} of {current.documents} documents final"
+            total = count_of(current.documents, "document")
+            line = f"{current.documents_final:,} of {total} final"
             if as_json and shown != line:
                 bar.print_result(json_line(record(current)))
             elif shown != line:
@@ -325,6 +343,7 @@ def parse_id(given: str) -> UUID:
     except ValueError as error:
         raise CommandError(
             f"{given!r} is no id",
-            "Ids look like 019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f; `pagefleet status` lists some.",
+            "Ids look like 019ab8e2-6f3c-7c11-9d5e-0a1b2c3d4e5f. `pagefleet status` lists those of"
+            " documents, `pagefleet status --batches` those of batches beside their names.",
             exit_code=EXIT_USAGE,
         ) from error

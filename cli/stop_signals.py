@@ -3,11 +3,45 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from cli.errors import EXIT_FAILED
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM came, in the clothes of Ctrl-C, for whoever says what was done until then."""
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does; the process then ends by the signal all the same.
+
+    For the main thread.
+    """
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise TerminatedError
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except TerminatedError:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def told_when_stopped(tell: Callable[[], None]) -> Iterator[None]:
+    """Let ``tell`` speak where Ctrl-C, or what stands for it, ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell()
+        raise
 
 
 @contextmanager

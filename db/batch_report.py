@@ -18,7 +18,8 @@ class ReportedDocument:
     """One document of a batch; ``pages`` is None until it is split.
 
     ``bucket`` is that of the user's object that it is of, and ``key`` the object's; of an upload
-    the first is None, and the second our own.
+    the first is None, and the second our own. ``error_detail`` stands in place of what the error
+    code says for all.
     """
 
     id: UUID
@@ -38,6 +39,7 @@ class ReportedDocument:
     metadata: dict[str, Any] | None
     bucket: str | None
     key: str | None
+    error_detail: str | None
 
     @property
     def seconds(self) -> float | None:
@@ -69,6 +71,7 @@ def read_page(
         Document.user_metadata,
         Document.source["bucket"].astext,
         Document.source["key"].astext,
+        Document.error_detail,
     ).where(Document.batch_id == batch_id, Document.state != DocumentState.DELETING)
     if after is not None:
         query = query.where(Document.id > after)

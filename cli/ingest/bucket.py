@@ -16,13 +16,17 @@ import typer
 from cli.api_views import BatchStatus
 from cli.client import ApiClient
 from cli.console import notices, output, print_json_line, shown
+from cli.counting import count_of
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.ingest.batch import batch_of
 from cli.ingest.dry_run import Plan, estimate_seconds
 from cli.ingest.journal import Journal
+from cli.ingest.reasons import error_message
 from cli.ingest.report import FAILED_DOCUMENTS, SHOWN_FAILURES, Written
+from cli.ingest.summary import say_how_to_go_on, say_stopped
 from cli.progress import LINE_EVERY_S, progress_bar
 from cli.status import watch_batch
+from cli.stop_signals import told_when_stopped
 from cli.watch import follow
 from cli.whole_file import whole_file
 
@@ -112,11 +116,25 @@ def fill_from_bucket(
     """
     with Journal(journal) as kept:
         batch_id = batch_of(client, kept, name, options, source)
-    listed = watch_listing(client, batch_id)
-    if wait:
-        listed = watch_batch(client, listed, as_json=False)
+    with told_when_stopped(lambda: _tell_stopped(batch_id, as_json=as_json)):
+        listed = watch_listing(client, batch_id)
+        if wait:
+            listed = watch_batch(client, listed, as_json=False)
     written = write_bucket_report(client, batch_id, report, as_json=as_json)
     summarize(listed, written, as_json=as_json)
+
+
+def _tell_stopped(batch_id: UUID, *, as_json: bool) -> None:
+    """Say what goes on where the watching was stopped."""
+    if as_json:
+        print_json_line({
+            "batch_id": str(batch_id),
+            "report_csv": None,
+            "report_ndjson": None,
+            "stopped": True,
+        })
+    say_stopped(f"Batch {batch_id} goes on without this command.")
+    say_how_to_go_on("to watch on, and for the report.")
 
 
 def watch_listing(client: ApiClient, batch_id: UUID) -> BatchStatus:
@@ -132,12 +150,13 @@ def watch_listing(client: ApiClient, batch_id: UUID) -> BatchStatus:
                 lambda: client.batch(batch_id), is_final=lambda each: each.state != "listing"
             ):
                 found = batch.found or 0
-                note = f"{batch.documents:,} documents, {batch.documents_final:,} of them read"
+                documents = count_of(batch.documents, "document")
+                note = f"{documents}, {batch.documents_final:,} of them read"
                 bar.show(batch.name, found, None, note=note)
                 now = time.monotonic()
                 if not bar.is_shown and now - line_at >= LINE_EVERY_S:
                     line_at = now
-                    bar.print(f"{batch.name}: {found:,} objects found; {note}")
+                    bar.print(f"{batch.name}: {count_of(found, 'object')} found; {note}")
     except ApiError as error:
         raise CommandError(
             error.message,
@@ -199,6 +218,7 @@ def summarize(batch: BatchStatus, written: BucketReport, *, as_json: bool) -> No
             "error": batch.error_code,
             "report_csv": str(written.csv),
             "report_ndjson": str(written.ndjson),
+            "stopped": False,
         })
     else:
         _show_summary(batch, written, found)
@@ -213,17 +233,18 @@ def _show_summary(batch: BatchStatus, written: BucketReport, found: int) -> None
     counted = ", ".join(f"{count:,} {state}" for state, count in sorted(written.by_state.items()))
     console = output()
     console.print(
-        f"{found:,} objects, {batch.duplicates:,} of them twice, and {batch.skipped:,} that are no"
-        f" documents: {counted or 'none'}",
+        f"{count_of(found, 'object')}, {batch.duplicates:,} of them twice, and {batch.skipped:,}"
+        f" that are no documents: {counted or 'none'}",
         markup=False,
     )
-    console.print(f"batch {batch.id}; report: {written.csv}, {written.ndjson}", markup=False)
+    written.show_places(batch.id)
     for each in written.failed:
         name = shown(str(each["source"] or each["filename"]))
         notices().print(f"{name}: {each['state']}: {each['error_code']}", markup=False)
+    written.show_reasons()
 
 
 def _count(written: BucketReport, record: Mapping[str, Any]) -> None:
-    written.by_state[record["state"]] += 1
+    written.add({**record, "message": error_message(record)})
     if record["state"] in FAILED_DOCUMENTS and len(written.failed) < SHOWN_FAILURES:
         written.failed.append(record)

@@ -5,7 +5,6 @@ import json
 import os
 import threading
 import time
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,6 +14,7 @@ import typer
 
 from cli.client import ApiClient
 from cli.console import as_text, json_line, notices, output, print_json_line, shown
+from cli.counting import count_of
 from cli.errors import EXIT_FAILED, EXIT_USAGE, ApiError, CommandError
 from cli.ingest.archives import ArchiveLimits
 from cli.ingest.batch import batch_of
@@ -23,13 +23,15 @@ from cli.ingest.dry_run import Plan, estimate_seconds, look
 from cli.ingest.found import Found, Source
 from cli.ingest.journal import Journal
 from cli.ingest.patience import Patience, StoppedError
-from cli.ingest.report import SHOWN_FAILURES, Written, records, write_report
+from cli.ingest.report import Written, write_report
 from cli.ingest.run import Tally, run
 from cli.ingest.source import source_of
+from cli.ingest.summary import summarize, tell_no_report, tell_unread, tell_unsent
 from cli.ingest.upload import Sent, Uploader
 from cli.progress import LINE_EVERY_S, Bar, progress_bar
 from cli.secret_options import read_secret
 from cli.status import ApiKeyFileOption, ApiKeyOption, ApiUrlOption, connect, watch_batch
+from cli.stop_signals import sigterm_as_ctrl_c, told_when_stopped
 
 _LIMITS: Final = ArchiveLimits()
 
@@ -116,7 +118,7 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
     key = read_secret(api_key, api_key_file, label="API key")
     if source.startswith(SCHEME):
         bucket, chosen = source_of_address(source), _parsed(options)
-        with connect(api_url, key) as client:
+        with sigterm_as_ctrl_c(), connect(api_url, key) as client:
             if dry_run:
                 _show_plan(plan_bucket(client, batch, chosen, bucket), [], as_json=as_json)
                 return
@@ -134,17 +136,18 @@ def ingest(  # noqa: PLR0913 - each argument is an option of the command
         return
     chosen = _parsed(options)
     with (
+        sigterm_as_ctrl_c(),
         connect(api_url, key) as client,
         Journal(journal or _default_journal(source, batch, client.address)) as kept,
     ):
         batch_id = batch_of(client, kept, batch, chosen)
         console = _Console(batch, as_json=as_json)
-        _send(found, client, kept, batch_id, console, jobs=jobs, max_wait_s=max_wait_s)
+        with told_when_stopped(lambda: tell_unsent(kept, batch_id, as_json=as_json)):
+            _send(found, client, kept, batch_id, console, jobs=jobs, max_wait_s=max_wait_s)
         if wait:
-            watch_batch(client, client.batch(batch_id), as_json=False)
-        kept.learn(map(json.loads, client.report(batch_id, report_format="ndjson")))
-        written = write_report(kept, report)
-        _summarize(kept, written, batch_id, as_json=as_json)
+            _wait(client, kept, batch_id, report, as_json=as_json)
+        written = _write_report(client, kept, batch_id, report)
+        summarize(kept, written, batch_id, as_json=as_json)
     if written.failures:
         raise typer.Exit(EXIT_FAILED)
 
@@ -180,6 +183,29 @@ def _send(
             ) from error
 
 
+def _wait(
+    client: ApiClient, journal: Journal, batch_id: UUID, report: Path, *, as_json: bool
+) -> None:
+    """Watch until all is read; when that is stopped, say and report how far it is."""
+
+    def tell() -> None:
+        tell_unread(journal, batch_id)
+        try:
+            written = _write_report(client, journal, batch_id, report)
+        except CommandError:  # of an API, most likely, for which nobody waits now
+            tell_no_report(journal, batch_id, as_json=as_json)
+        else:
+            summarize(journal, written, batch_id, as_json=as_json, is_stopped=True)
+
+    with told_when_stopped(tell):
+        watch_batch(client, client.batch(batch_id), as_json=False)
+
+
+def _write_report(client: ApiClient, journal: Journal, batch_id: UUID, report: Path) -> Written:
+    journal.learn(map(json.loads, client.report(batch_id, report_format="ndjson")))
+    return write_report(journal, report)
+
+
 class _Console:
     """Says what happens: by a bar, or by a line now and then; and each failure in any case."""
 
@@ -196,7 +222,7 @@ class _Console:
         now = time.monotonic()
         if not self.bar.is_shown and now - self._line_at >= LINE_EVERY_S:
             self._line_at = now
-            self.bar.print(f"{self._label}: {tally.files:,} files; {said or 'all known'}")
+            self.bar.print(f"{self._label}: {count_of(tally.files, 'file')}; {said or 'all known'}")
         if sent is None:
             return
         if self._as_json:
@@ -209,32 +235,6 @@ class _Console:
 
 def _text(sent: Sent) -> str | None:
     return None if sent.document_id is None else str(sent.document_id)
-
-
-def _summarize(journal: Journal, written: Written, batch_id: UUID, *, as_json: bool) -> None:
-    if as_json:
-        print_json_line({
-            "batch_id": str(batch_id),
-            "files": written.files,
-            "by_state": dict(written.by_state),
-            "failures": written.failures,
-            "report_csv": str(written.csv),
-            "report_ndjson": str(written.ndjson),
-        })
-        return
-    counted = ", ".join(f"{count:,} {state}" for state, count in sorted(written.by_state.items()))
-    output().print(f"{written.files:,} files: {counted or 'none'}", markup=False)
-    output().print(f"batch {batch_id}; report: {written.csv}, {written.ndjson}", markup=False)
-    if not written.failures:
-        return
-    failed = (
-        each for each in records(journal) if each["error_code"] and each["state"] != "skipped"
-    )
-    with closing(failed):
-        for _, each in zip(range(SHOWN_FAILURES), failed, strict=False):
-            notices().print(
-                f"{shown(str(each['path']))}: {each['state']}: {each['error_code']}", markup=False
-            )
 
 
 def _show_plan(plan: Plan, unsent: list[tuple[Found, str, str]], *, as_json: bool) -> None:
@@ -255,12 +255,13 @@ def _show_plan(plan: Plan, unsent: list[tuple[Found, str, str]], *, as_json: boo
     for found, code, message in unsent:
         notices().print(f"{shown(found.path)}: {code}: {message}", markup=False)
     output().print(
-        f"{plan.files:,} files of {plan.size_bytes:,} bytes would be sent: {plan.pages:,} pages,"
+        f"{count_of(plan.files, 'file')} of {count_of(plan.size_bytes, 'byte')} would be sent:"
+        f" {count_of(plan.pages, 'page')},"
         f" and about {plan.estimated_pages:,} of PDF and TIFF files",
         markup=False,
     )
     output().print(
-        f"{plan.duplicates:,} duplicates, {plan.refused.total():,} refused,"
+        f"{count_of(plan.duplicates, 'duplicate')}, {plan.refused.total():,} refused,"
         f" {plan.skipped:,} that are no documents",
         markup=False,
     )

@@ -8,6 +8,7 @@ import fcntl
 import secrets
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from uuid import UUID
 
 from cli.errors import EXIT_FAILED, CommandError
 from cli.ingest.found import Found
+from cli.ingest.reasons import error_message
 
 _VERSION: Final = 1
 _SCHEMA: Final = """
@@ -31,7 +33,7 @@ CREATE TABLE IF NOT EXISTS entries (
   identity TEXT, size_bytes INTEGER
 );
 CREATE TEMP TABLE documents (
-  id TEXT PRIMARY KEY, state TEXT, pages INTEGER, code TEXT, seconds REAL
+  id TEXT PRIMARY KEY, state TEXT, pages INTEGER, code TEXT, message TEXT, seconds REAL
 ) WITHOUT ROWID;
 """
 
@@ -61,7 +63,8 @@ class Outcome:
         external_id: the sender's own.
         size_bytes: None where it was not read.
         sha256: likewise.
-        document: what the API has said of the document last: state, pages, code, seconds.
+        document: what the API has said of the document last: state, pages, code, message,
+            seconds.
     """
 
     path: bytes
@@ -72,7 +75,7 @@ class Outcome:
     external_id: str | None
     size_bytes: int | None
     sha256: str | None
-    document: tuple[str, int | None, str | None, float | None] | None
+    document: tuple[str, int | None, str | None, str | None, float | None] | None
 
 
 _OUTCOME_COLUMNS: Final = (
@@ -224,25 +227,33 @@ class Journal:
         with self._errors(), self._transaction():
             self._database.execute("DELETE FROM documents")
             self._database.executemany(
-                "INSERT INTO documents VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     (
                         record["document_id"],
                         record["state"],
                         record["pages"],
                         record["error_code"],
+                        error_message(record),
                         record["seconds"],
                     )
                     for record in records
                 ),
             )
 
+    def counts(self) -> Counter[str]:
+        """Return how many files this and earlier runs have found, by state."""
+        with self._errors():
+            rows = self._database.execute("SELECT state, count(*) FROM entries GROUP BY state")
+            return Counter(dict(rows.fetchall()))
+
     def outcomes(self) -> Iterator[Outcome]:
         """Yield every file once, in the order in which they were found first."""
         with self._errors():
             rows = self._database.execute(
                 "SELECT e.path, e.state, c.document_id, e.code, e.message, e.external_id,"
-                " e.size_bytes, c.sha256, d.id, d.state, d.pages, d.code, d.seconds FROM entries e"
+                " e.size_bytes, c.sha256, d.id, d.state, d.pages, d.code, d.message, d.seconds"
+                " FROM entries e"
                 " LEFT JOIN contents c ON c.identity = e.identity"
                 " LEFT JOIN documents d ON d.id = c.document_id ORDER BY e.number"
             )

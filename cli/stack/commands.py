@@ -14,10 +14,10 @@ from typing import Annotated
 import typer
 
 from cli.console import notices, output
-from cli.errors import CommandError
+from cli.errors import EXIT_FAILED, CommandError
 from cli.settings import own_environment
 from cli.stack.child_process import rotate_log
-from cli.stack.errors import FolderLockedError, StackError
+from cli.stack.errors import FolderLockedError, StackError, StackStoppedError
 from cli.stack.stack import project_plan, run_stack
 from cli.stack.state import StackState, logs_folder, read_stack, running_pid
 from cli.stop_signals import stop_on_signals
@@ -45,7 +45,13 @@ def up(
     home = home_dir()
     if detach:
         with stack_errors():
-            _show(start_detached(home, report=_say), home)
+            try:
+                state = start_detached(home, report=_say)
+            except StackStoppedError as error:
+                _say("Stopped before it served; `pagefleet up --detach` starts it again.")
+                raise typer.Exit(EXIT_FAILED) from error
+        _show(state, home)
+        _say_what_next()
         return
     with stack_errors(), stop_on_signals() as stop:
         run_stack(
@@ -53,7 +59,7 @@ def up(
             lambda state: project_plan(state, home=home, inherited=own_environment()),
             report=_say,
             stop=stop,
-            ready=lambda state: _show(state, home),
+            ready=lambda state: _show_in_foreground(state, home),
             check=require_models,
             events_token=own_environment().get("PAGEFLEET_S3_EVENTS_TOKEN"),
         )
@@ -78,6 +84,7 @@ def start_detached(home: Path, *, report: Callable[[str], None]) -> StackState:
 
     Raises:
         CommandError: a stack of this home runs, or this one does not start.
+        StackStoppedError: `pagefleet down` or a signal ended it before it served.
         OSError: it could not even say why it does not: its log cannot be written.
     """
     running = running_pid(home)
@@ -113,6 +120,8 @@ def _wait_serving(
         with suppress(subprocess.TimeoutExpired):
             process.wait(_POLL_S)
         report()
+        if process.returncode == 0:  # as it ends when it is told to
+            raise StackStoppedError("stopped while starting")
         if process.returncode is not None:
             _require_room(log_file)
             raise CommandError(
@@ -222,12 +231,31 @@ def _already_running(error: FolderLockedError) -> CommandError:
 def _show(state: StackState, home: Path) -> None:
     console = output()
     # With the key on a terminal alone: a log must not have it.
-    viewer = state.viewer_url if console.is_terminal else f"{state.api_url}/"
+    viewer = (
+        state.viewer_url
+        if console.is_terminal
+        else f"{state.api_url}/ (asks for the key: api_key in stack.json)"
+    )
     console.print(
         f"Viewer   {viewer}\n"
         f"API      {state.api_url}\n"
         f"Flower   {state.flower_url} (user {state.flower_user}; password in stack.json)\n"
         f"Logs     {logs_folder(home)}\n"
         f"Details  {home / 'stack.json'}, with the API key",
+        markup=False,
+    )
+
+
+def _show_in_foreground(state: StackState, home: Path) -> None:
+    _show(state, home)
+    output().print("Ctrl-C stops everything; the data stay.")
+
+
+def _say_what_next() -> None:
+    output().print(
+        "\nIt runs in the background. What comes next:\n"
+        "  pagefleet ingest FOLDER --batch NAME --wait   reads a folder\n"
+        "  pagefleet status                              shows the newest documents\n"
+        "  pagefleet down                                stops everything; the data stay",
         markup=False,
     )

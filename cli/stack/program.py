@@ -81,18 +81,32 @@ class Program:
             StackStoppedError: ``stop`` was set.
         """
         deadline_s = time.monotonic() + timeout_s
-        while self._spec.ready_url is not None and not _answers(
-            self._spec.ready_url, self._spec.authorization
-        ):
-            exit_code = self._running().wait(_POLL_S)
+        while not self.is_ready():
+            self._running().wait(_POLL_S)
             raise_if_set(stop)
-            if exit_code is not None:
-                raise self._ended(exit_code)
             if time.monotonic() > deadline_s:
-                raise ServerStartError(
-                    f"{self.name} did not answer at {self._spec.ready_url} within "
-                    f"{timeout_s:g} s:\n{last_lines(self.log_file)}"
-                )
+                raise self.not_ready(timeout_s)
+
+    def is_ready(self) -> bool:
+        """Ask it, briefly, whether it serves.
+
+        Raises:
+            ServerStartError: it has ended.
+        """
+        url = self._spec.ready_url
+        if url is None or _answers(url, self._spec.authorization):
+            return True
+        exit_code = self._running().exit_code()
+        if exit_code is not None:
+            raise self._ended(exit_code)
+        return False
+
+    def not_ready(self, timeout_s: float) -> ServerStartError:
+        """Return the error that says what it was waited for in vain."""
+        return ServerStartError(
+            f"{self.name} did not answer at {self._spec.ready_url} within "
+            f"{timeout_s:g} s:\n{last_lines(self.log_file)}"
+        )
 
     def wait_end(self, stop: threading.Event) -> None:
         """Return once it has ended well.

@@ -50,6 +50,7 @@ class ChildServer(ABC):
         self._lock = FolderLock(folder)
         self._remembered: Remembered | None = None
         self._process: ChildProcess | None = None
+        self._moves_left = 0
 
     @property
     def port(self) -> int:
@@ -95,6 +96,7 @@ class ChildServer(ABC):
             self._remembered.save(self._folder)
             self._prepare()
             self._choose_address(preferred=self._remembered.ports)
+            self._moves_left = _ATTEMPTS - 1
             self._spawn()
         except BaseException:
             self.stop()
@@ -107,30 +109,41 @@ class ChildServer(ABC):
             ServerStartError: it ended, or did not answer in time.
             StackStoppedError: ``stop`` was set.
         """
-        self._wait_ready(timeout_s, stop, moves_left=_ATTEMPTS - 1)
-
-    def _wait_ready(
-        self, timeout_s: float, stop: threading.Event | None, *, moves_left: int
-    ) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while not self._is_ready():
-            exit_code = self._running().wait(_POLL_S)
+        while not self.is_ready():
+            self._running().wait(_POLL_S)
             raise_if_set(stop)
-            if exit_code is not None:
-                self._running().kill()
-                if moves_left == 0 or all(map(is_free, self.ports)):
-                    raise ServerStartError(
-                        f"{self.name} ended with {exit_code}:\n{last_lines(self.log_file)}"
-                    )
-                moves_left -= 1
-                self._choose_address(preferred=())
-                self._spawn()
-            elif time.monotonic() > deadline_s:
-                raise ServerStartError(
-                    f"{self.name} did not answer on {self.address} within {timeout_s:g} s:\n"
-                    f"{last_lines(self.log_file)}"
-                )
-        self._finish()
+            if time.monotonic() > deadline_s:
+                raise self.not_ready(timeout_s)
+
+    def is_ready(self) -> bool:
+        """Ask it, briefly, whether it answers; start it again when its port was taken meanwhile.
+
+        Raises:
+            ServerStartError: it has ended, for another reason or again and again.
+        """
+        if self._is_ready():
+            self._finish()
+            return True
+        exit_code = self._running().exit_code()
+        if exit_code is None:
+            return False
+        self._running().kill()
+        if self._moves_left == 0 or all(map(is_free, self.ports)):
+            raise ServerStartError(
+                f"{self.name} ended with {exit_code}:\n{last_lines(self.log_file)}"
+            )
+        self._moves_left -= 1
+        self._choose_address(preferred=())
+        self._spawn()
+        return False
+
+    def not_ready(self, timeout_s: float) -> ServerStartError:
+        """Return the error that says what it was waited for in vain."""
+        return ServerStartError(
+            f"{self.name} did not answer on {self.address} within {timeout_s:g} s:\n"
+            f"{last_lines(self.log_file)}"
+        )
 
     def exit_code(self) -> int | None:
         """Return how the server ended; None while it runs."""
@@ -155,7 +168,8 @@ class ChildServer(ABC):
         if tuple(self._choose_ports(self.ports)) != self.ports:
             raise ServerStartError(f"another process listens on a port of {self.name}")
         self._spawn()
-        self._wait_ready(timeout_s, None, moves_left=0)
+        self._moves_left = 0
+        self.wait_ready(timeout_s)
 
     def ask_to_stop(self) -> None:
         """Ask it to end, without waiting."""

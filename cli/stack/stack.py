@@ -4,6 +4,7 @@ import base64
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -235,9 +236,12 @@ def _start(
     _make_bucket(state)
     plan = plan_for(state)
     for spec in plan.steps:
+        began_s = time.monotonic()
+        supervisor.report(f"starting {spec.name}")
         step = Program(spec, logs_folder=logs, leash=leash)
         step.start()
         step.wait_end(stop)
+        supervisor.report(f"{spec.name}: done ({time.monotonic() - began_s:.1f} s)")
     if plan.key_argv is not None:
         state = replace(state, api_key=_api_key(folder / _KEY_FILE, plan))
         plan = plan_for(state)  # now with the key

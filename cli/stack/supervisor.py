@@ -10,6 +10,9 @@ from cli.stack.errors import StackError, raise_if_set
 
 READY_TIMEOUT_S = 120.0  # a first start imports everything, on a machine that does other things
 _POLL_S = 0.2
+_READY_POLL_S = 0.05
+# Whoever watches a start of minutes wants to know that it goes on, and what it waits for.
+_SAY_EVERY_S = 10.0
 _LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0  # running this long wipes out earlier failures
 
@@ -24,8 +27,11 @@ class Supervised(Protocol):
     def start(self) -> None:
         """Run it."""
 
-    def wait_ready(self, timeout_s: float, stop: threading.Event) -> None:
-        """Return once it serves; raises once ``stop`` is set."""
+    def is_ready(self) -> bool:
+        """Ask it, briefly, whether it serves; raises where it has ended."""
+
+    def not_ready(self, timeout_s: float) -> StackError:
+        """Return the error that says what it was waited for in vain."""
 
     def exit_code(self) -> int | None:
         """Return how it ended; None while it runs."""
@@ -55,7 +61,7 @@ class Supervisor:
     """Runs groups: all of a group are started together, and later groups stop first.
 
     Args:
-        report: takes a line for people about each thing that happens.
+        report: takes a line for people about each thing that happens; kept as ``report``.
         stop: set by whoever wants everything to end.
         clock: seconds that only grow.
     """
@@ -67,7 +73,7 @@ class Supervisor:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._report = report
+        self.report = report
         self._stop = stop
         self._clock = clock
         self._groups: list[list[_Watched]] = []
@@ -77,22 +83,48 @@ class Supervisor:
     ) -> None:
         """Start a group and wait until each of it serves.
 
+        Args:
+            group: what is started together.
+            ready_timeout_s: how long to wait for the next of it to serve.
+
         Raises:
             StackError: one of it does not; what was started stays to be stopped.
             StackStoppedError: everything is to end.
         """
         watched: list[_Watched] = []
         self._groups.append(watched)
-        started_at_s = self._clock()
         raise_if_set(self._stop)
-        self._report(f"starting {', '.join(each.name for each in group)}")
+        self.report(f"starting {', '.join(each.name for each in group)}")
         for supervised in group:
             raise_if_set(self._stop)
             supervised.start()
             watched.append(_Watched(supervised, running_since_s=self._clock()))
-        for each in watched:
-            each.supervised.wait_ready(ready_timeout_s, self._stop)
-            self._report(f"{each.supervised.name}: running ({self._clock() - started_at_s:.1f} s)")
+        self._wait_ready(watched, ready_timeout_s)
+
+    def _wait_ready(self, group: Sequence[_Watched], timeout_s: float) -> None:
+        """Report each as it comes to serve, and now and then what is still waited for."""
+        began_s = said_at_s = came_at_s = self._clock()
+        waiting = list(group)
+        while left := [each for each in waiting if not self._has_come(each)]:
+            now_s = self._clock()
+            if len(left) < len(waiting):
+                came_at_s = now_s
+            waiting = left
+            if now_s - came_at_s > timeout_s:
+                raise waiting[0].supervised.not_ready(timeout_s)
+            if now_s - said_at_s >= _SAY_EVERY_S:
+                said_at_s = now_s
+                names = ", ".join(each.supervised.name for each in waiting)
+                self.report(f"waiting for {names} ({now_s - began_s:.0f} s)")
+            self._stop.wait(_READY_POLL_S)
+            raise_if_set(self._stop)
+
+    def _has_come(self, watched: _Watched) -> bool:
+        if not watched.supervised.is_ready():
+            return False
+        took_s = self._clock() - watched.running_since_s
+        self.report(f"{watched.supervised.name}: running ({took_s:.1f} s)")
+        return True
 
     def watch(self) -> None:
         """Restart what dies, until asked to stop."""
@@ -113,7 +145,7 @@ class Supervisor:
                 watched.supervised.ask_to_stop()
             for watched in reversed(group):
                 watched.supervised.stop()
-                self._report(f"{watched.supervised.name}: stopped")
+                self.report(f"{watched.supervised.name}: stopped")
 
     def _look_at(self, watched: _Watched) -> None:
         watched.supervised.limit_log()
@@ -131,7 +163,7 @@ class Supervisor:
         pause_s = min(2.0**watched.failures, _LONGEST_PAUSE_S)
         watched.failures += 1
         watched.restart_at_s = self._clock() + pause_s
-        self._report(f"{watched.supervised.name}: {reason}, starts again in {pause_s:g} s")
+        self.report(f"{watched.supervised.name}: {reason}, starts again in {pause_s:g} s")
 
     def _restart(self, watched: _Watched) -> None:
         watched.running_since_s = self._clock()
@@ -141,4 +173,4 @@ class Supervisor:
         except StackError as error:
             self._plan_restart(watched, f"did not start: {error}")
         else:
-            self._report(f"{watched.supervised.name}: started again")
+            self.report(f"{watched.supervised.name}: started again")

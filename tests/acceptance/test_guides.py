@@ -46,10 +46,11 @@ def test_a_stack_in_the_background_says_what_starts_and_when_it_serves(
     lines = stack.notices.splitlines()
     assert lines[0] == "starting valkey, postgres, seaweedfs"
     assert [line for line in lines if line.startswith("api: running (")]
-    assert lines[-1].startswith("flower: running (")
+    assert [line for line in lines if line.startswith("flower: running (")]
+    assert "pagefleet down" in stack.output
     # Without the key: this is no terminal, and a log must not have it.
     api_url = stack.state.api_url
-    assert stack.output.startswith(f"Viewer   {api_url}/\nAPI      {api_url}\n")
+    assert stack.output.startswith(f"Viewer   {api_url}/ (asks for the key")
     assert stack.state.api_key not in stack.output
 
 

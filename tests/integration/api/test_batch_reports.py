@@ -151,6 +151,7 @@ def test_a_report_says_what_became_of_each_document(api: RunningApi) -> None:
         "damaged",
     )
     assert float(first["seconds"]) >= 0
+    assert (first["error_message"], second["error_message"]) == ("x", "")
     assert (second["state"], second["seconds"], second["result"]) == ("queued", "", "")
     records = [json.loads(line) for line in lines.text.splitlines()]
     assert [record["metadata"] for record in records] == [{"box": 3}, None]

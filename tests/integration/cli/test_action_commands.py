@@ -55,7 +55,7 @@ def test_documents_are_cancelled_and_one_that_has_ended_is_told(
 
     assert result.exit_code == 1
     assert "cancelled  -  ledger.pdf" in result.stdout
-    assert "1 documents cancelled" in result.stdout
+    assert "1 document cancelled" in result.stdout
     assert f"{succeeded.id}: The document has ended already" in result.stderr
     assert states(served_api) == ["cancelled", "failed", "succeeded"]
 
@@ -81,10 +81,29 @@ def test_what_failed_in_a_batch_is_retried(
     assert states(served_api) == ["cancelled", "queued", "succeeded"]
 
 
+@pytest.mark.parametrize(("code", "is_told"), [("encrypted", True), ("worker_lost", False)])
+def test_who_retries_what_cannot_end_otherwise_is_told(
+    served_api: ServedApi,
+    documents: list[DocumentStatus],
+    batch_id: UUID,
+    code: str,
+    is_told: bool,  # noqa: FBT001 - a case of the test
+) -> None:
+    with served_api.database.transaction() as session:
+        session.execute(
+            update(Document).where(Document.id == documents[1].id).values(error_code=code)
+        )
+
+    result = runner.invoke(app, ["retry", str(batch_id), "--failed"])
+
+    assert result.exit_code == 0
+    assert (f"for its files ({code}), and will again" in result.stderr) == is_told
+
+
 def test_one_document_is_retried(served_api: ServedApi, documents: list[DocumentStatus]) -> None:
     result = runner.invoke(app, ["retry", str(documents[1].id)])
 
-    assert "1 documents sent again" in result.stdout
+    assert "1 document sent again" in result.stdout
     assert states(served_api) == ["queued", "queued", "succeeded"]
 
 

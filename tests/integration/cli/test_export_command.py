@@ -128,6 +128,22 @@ def test_a_document_whose_answer_breaks_off_costs_the_others_nothing(
     assert {lines[str(each)]["state"] for each in (first, last)} == {"written"}
 
 
+def test_a_document_that_failed_is_named_with_its_own_error(
+    served_api: ServedApi, batch_id: UUID, tmp_path: Path
+) -> None:
+    with served_api.database.transaction() as session:
+        document_id = add_document(session, tenant=TENANT, batch_id=batch_id)
+        document = session.get_one(Document, document_id)
+        document.state, document.error_code = DocumentState.FAILED, "encrypted"
+        document.dispatch_after = None
+
+    done = run(batch_id, "-o", tmp_path)
+
+    assert done.exit_code == 1
+    assert f"({document_id}): encrypted: The file is protected by a password" in done.stderr
+    assert "1 document: 1 failed" in done.stderr
+
+
 def test_a_second_run_fetches_what_the_first_has_not(
     batch_id: UUID, documents: list[UUID], tmp_path: Path
 ) -> None:

@@ -248,16 +248,58 @@ def test_a_run_that_was_stopped_goes_on(
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         wait_until(lambda: len(documents(served_api)) > 3, timeout_s=60)
         process.send_signal(number)
-        process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60)
     stopped_at = len(documents(served_api))
 
     ingest(folder)
 
+    (batch,) = served_api.client.batches()
     assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert ("Stopped. " in said) == (number != signal.SIGKILL)
+    assert (f"sent; batch {batch.id}." in said) == (number != signal.SIGKILL)
     assert stopped_at < 50
     assert len(documents(served_api)) == 50
     assert len(report()) == 60
     assert len(list(served_api.client.batches())) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_run_that_is_stopped_while_it_waits_says_and_reports_what_is_done(
+    served_api: ServedApi,
+    folder: Path,
+    number: signal.Signals,
+    as_json: bool,  # noqa: FBT001 - a case of the test
+) -> None:
+    (folder / "a.pdf").write_bytes(pdf("a"))
+    (folder / "empty.pdf").touch()
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [
+            *(sys.executable, "-m", "cli", "ingest", str(folder), "--batch", "boxes", "--wait"),
+            *("--report", str(Path.cwd() / "ingest-report"), *(["--json"] if as_json else [])),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while " final" not in (line := process.stderr.readline()):
+            assert line or process.poll() is None, "it ended before it waited"
+        process.send_signal(number)
+        told, said = process.communicate(timeout=60)
+
+    (batch,) = served_api.client.batches()
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert "Stopped. 1 of 2 files is sent, and read without this command" in said
+    assert f"batch {batch.id}" in said
+    assert states() == {"a.pdf": ("queued", None), "empty.pdf": ("refused", "empty")}
+    if as_json:
+        last = json.loads(told.splitlines()[-1])
+        assert (last["batch_id"], last["stopped"]) == (str(batch.id), True)
+    else:
+        assert "2 files: 1 queued, 1 refused" in told

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from cli.ingest import content
+from cli.main import app
+from db.documents import fail
 from tests.support.api_server import ServedApi
 from tests.support.commands import measure_pagefleet
-from tests.support.ingest import documents, ingest, pdf, report, report_lines, states
+from tests.support.ingest import documents, ingest, pdf, report, report_lines, runner, states
+from tests.support.rows import claim_split
 
 pytestmark = pytest.mark.usefixtures("client_settings", "ingest_work_dir")
 
@@ -44,6 +47,27 @@ def test_a_folder_is_sent_and_every_file_accounted_for(served_api: ServedApi, fo
         ("a.pdf", "bulk"),
         ("b.pdf", "bulk"),
     ]
+
+
+def test_what_failed_is_reported_with_its_message_and_the_remedy_is_named(
+    served_api: ServedApi, folder: Path
+) -> None:
+    for name in ("a", "b"):
+        (folder / f"{name}.pdf").write_bytes(pdf(name))
+    (folder / "copy.pdf").write_bytes(pdf("a"))
+    ingest(folder)
+    for document in documents(served_api):
+        with served_api.database.transaction() as session:
+            claim = claim_split(session, document.id)
+            fail(session, claim, code="encrypted", detail="Send it with its password.")
+
+    result = runner.invoke(app, ["ingest", str(folder), "--batch", "boxes"])
+
+    assert result.exit_code == 1
+    assert report()["a.pdf"]["message"] == "Send it with its password."
+    assert "encrypted, 2 files: Send it with its password." in result.stderr
+    assert "1 file is the same as another" in result.stdout
+    assert f"report: {Path('ingest-report.csv').absolute()}" in result.stdout
 
 
 def test_odd_names_are_sent_and_told_apart(served_api: ServedApi, folder: Path) -> None:

@@ -64,6 +64,29 @@ def test_a_key_is_made_with_its_quotas_and_printed_once() -> None:
     assert made["key"].rpartition("_")[2] not in json.dumps(shown)
 
 
+def test_a_new_key_is_told_apart_from_what_is_known_of_it() -> None:
+    result = keys(
+        *("create", "--tenant", "archive", "--name", "scanner", "--scopes", "read"),
+        *("--max-pages-per-day", "5"),
+    )
+
+    (key,) = result.stdout.split()
+    assert f"the key {key.split('_')[1]} (scanner) of the tenant archive: read;" in result.stderr
+    assert "at most 5 pages a day; does not expire" in result.stderr
+    assert key not in result.stderr
+
+
+def test_a_list_of_keys_has_a_heading_over_each_column() -> None:
+    key_id = create("--max-pages-per-day", "5")["id"]
+
+    heading, row = keys("list").stdout.splitlines()
+
+    assert heading.split()[:3] == ["id", "tenant", "name"]
+    assert row.split()[0] == key_id
+    assert row[heading.index("max pages per day")] == "5"
+    assert row[heading.index("pages today")] == "0"
+
+
 def test_a_quota_is_set_and_taken_away_one_by_one() -> None:
     key_id = create("--max-open-pages", "500")["id"]
 

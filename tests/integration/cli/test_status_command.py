@@ -66,7 +66,7 @@ def test_status_lists_the_newest_documents() -> None:
 
     assert result.exit_code == 0
     assert "queued  -  ledger.pdf" in result.stdout
-    assert "1 documents: 1 queued" in result.stdout
+    assert "1 document: 1 queued" in result.stdout
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_status_says_that_there_are_older_documents_and_how_to_see_them() -> Non
 
     assert "newer.pdf" in result.stdout
     assert "ledger.pdf" not in result.stdout
-    assert "1 documents, newest first: 1 queued. There are older ones." in result.stdout
+    assert "1 document, newest first: 1 queued. There are older ones." in result.stdout
     assert "--all or --limit N" in result.stderr
 
 
@@ -133,7 +133,7 @@ def test_status_lists_documents_of_one_state(served_api: ServedApi) -> None:
 
     result = runner.invoke(app, ["status", "--state", "failed"])
 
-    assert "1 documents: 1 failed" in result.stdout
+    assert "1 document: 1 failed" in result.stdout
 
 
 def test_status_says_that_the_system_is_full(served_api: ServedApi) -> None:
@@ -217,7 +217,17 @@ def test_a_wrong_key_is_told_how_to_give_the_right_one() -> None:
     result = runner.invoke(app, ["status", "--api-key", "pf_0_0"])
 
     assert result.exit_code == 1
+    assert "does not know the key that was given" in result.stderr
     assert "PAGEFLEET_CLIENT_API_KEY" in result.stderr
+    assert "Authorization" not in result.stderr
+
+
+def test_a_wrong_key_of_the_environment_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEFLEET_CLIENT_API_KEY", "pf_0_0")
+
+    result = runner.invoke(app, ["status"])
+
+    assert "does not know the key in PAGEFLEET_CLIENT_API_KEY" in result.stderr
 
 
 @pytest.mark.usefixtures("document")

@@ -85,7 +85,7 @@ def test_an_object_that_the_store_refuses_is_named_and_passed_over(
     assert ended.returncode == 1
     assert sorted(keys) == ["in/a.pdf", "in/c.pdf"]
     assert "Refused: in/b.pdf" in ended.stderr
-    assert "the store refused 1 objects" in ended.stderr
+    assert "the store refused 1 object," in ended.stderr
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_what_no_event_told_of_is_found_by_the_listing_of_the_guide(
     done = shell.sh(LISTING)
 
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "Done: 1 objects (1 accepted)"
+    assert done.stderr.splitlines()[-1] == "Done: 1 object (1 accepted)"
 
 
 def test_the_token_of_the_guide_is_one_that_the_api_takes(shell: GuideShell) -> None:

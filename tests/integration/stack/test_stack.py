@@ -16,11 +16,13 @@ import pytest
 import redis
 
 from cli.stack import postgres_place
-from cli.stack.errors import FolderLockedError, ServerStartError
+from cli.stack.commands import start_detached, stop_stack
+from cli.stack.errors import FolderLockedError, ServerStartError, StackStoppedError
 from cli.stack.program import ProgramSpec
 from cli.stack.stack import StackPlan, run_stack
 from cli.stack.state import StackState, read_stack, running_pid, stack_folder
 from storage.s3 import S3ObjectStore
+from tests.support.models import require_bundle
 from tests.support.processes import (
     ROOT,
     are_gone,
@@ -318,3 +320,17 @@ def test_a_port_that_somebody_takes_during_the_start_is_replaced(home: Path) -> 
 
     assert served[0].api_url.endswith(f":{planned[-1]}")
     assert planned[-1] != planned[0]
+
+
+def test_a_start_in_the_background_that_is_stopped_is_no_failure_of_the_stack(home: Path) -> None:
+    require_bundle()
+
+    def stop_once_it_starts() -> None:
+        wait_until(lambda: running_pid(home) is not None, timeout_s=120)
+        stop_stack(home)
+
+    stopping = threading.Thread(target=stop_once_it_starts)
+    stopping.start()
+    with pytest.raises(StackStoppedError):
+        start_detached(home, report=_ignore)
+    stopping.join()

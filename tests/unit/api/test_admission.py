@@ -171,6 +171,8 @@ def test_a_key_over_its_pages_of_the_day_is_told_to_wait_for_the_next(counted: C
 
     assert refusal.code == "quota_exceeded"
     assert "130 pages today" in (refusal.detail or "")
+    assert "pages are estimated" in (refusal.detail or "")
+    assert "`pagefleet keys quota`" in (refusal.detail or "")
     assert 1 <= int(refusal.headers["Retry-After"]) <= 86_400
 
 
@@ -182,6 +184,7 @@ def test_a_key_over_its_open_pages_is_told_to_wait_for_them(counted: Counted) ->
     refusal = admission.refusal_of(KeyUse(100, None, 139, 139, 4))
 
     assert "139 pages open" in (refusal.detail or "")
+    assert "`pagefleet keys quota`" in (refusal.detail or "")
     assert refusal.headers["Retry-After"] == "20"
 
 

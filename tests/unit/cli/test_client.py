@@ -118,6 +118,14 @@ def test_a_refused_key_is_told_how_to_give_one() -> None:
         client.document(BATCH_ID)
 
     assert "--api-key" in refused.value.remedy
+    assert "does not know the key that was sent" in refused.value.message
+
+
+def test_a_client_without_a_key_is_told_that_one_is_wanted() -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(401, json={"code": "unauthenticated"}))
+
+    with pytest.raises(ApiError, match="wants a key"):
+        ApiClient("http://api.test/", None, transport=transport).document(BATCH_ID)
 
 
 def test_an_api_that_does_not_answer_is_unreachable() -> None:

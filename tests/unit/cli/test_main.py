@@ -4,6 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.stack.folder_lock import FolderLock
+from cli.stack.state import stack_folder
 from tests.support.commands import run_pagefleet
 
 runner = CliRunner()
@@ -22,6 +24,8 @@ def test_every_command_has_help() -> None:
 
     assert listed.exit_code == 0
     assert "ocr" in listed.output
+    assert "Run the stack on this machine" in listed.output
+    assert "The parts, one by one" in listed.output
 
 
 def test_an_unknown_command_exits_with_2() -> None:
@@ -104,6 +108,31 @@ def test_status_without_an_api_says_how_to_start_one() -> None:
     assert "pagefleet up" in result.stderr
 
 
+@pytest.mark.parametrize("command", [["status"], ["keys", "list"]])
+def test_a_stack_that_was_stopped_is_named_where_it_is_needed(
+    tmp_path: Path, command: list[str]
+) -> None:
+    stack_folder(tmp_path).mkdir()
+
+    result = runner.invoke(app, command)
+
+    assert result.exit_code == 2
+    assert f"the stack in {tmp_path} is not running" in result.stderr
+    assert "pagefleet up" in result.stderr
+
+
+def test_a_stack_that_starts_is_said_to_start(tmp_path: Path) -> None:
+    stack_folder(tmp_path).mkdir()
+    lock = FolderLock(stack_folder(tmp_path))
+    lock.acquire()
+
+    result = runner.invoke(app, ["status"])
+    lock.release()
+
+    assert result.exit_code == 2
+    assert "does not serve: it is starting" in result.stderr
+
+
 def test_status_of_something_that_is_no_id_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGEFLEET_CLIENT_API_URL", "http://127.0.0.1:9")
 
@@ -111,6 +140,7 @@ def test_status_of_something_that_is_no_id_exits_with_2(monkeypatch: pytest.Monk
 
     assert result.exit_code == 2
     assert "'latest' is no id" in result.stderr
+    assert "pagefleet status --batches" in result.stderr
 
 
 def test_a_key_that_no_header_carries_exits_with_2() -> None:

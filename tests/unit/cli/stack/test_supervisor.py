@@ -15,15 +15,23 @@ class RecordedProgram:
     journal: list[str]
     code: int | None = None
     fails_to_start: int = 0
+    looks_until_ready: int = 0
+    clock: "HandClock | None" = None  # goes on by a second at each look
     starts: int = field(default=0, init=False)
     log_looks: int = field(default=0, init=False)
 
     def start(self) -> None:
         self._begin("start")
 
-    def wait_ready(self, timeout_s: float, stop: threading.Event) -> None:
-        del timeout_s, stop
-        self.journal.append(f"wait for {self.name}")
+    def is_ready(self) -> bool:
+        self.journal.append(f"ask {self.name} whether it serves")
+        if self.clock is not None:
+            self.clock.now_s += 1
+        self.looks_until_ready -= 1
+        return self.looks_until_ready < 0
+
+    def not_ready(self, timeout_s: float) -> ServerStartError:
+        return ServerStartError(f"{self.name} did not answer within {timeout_s:g} s")
 
     def exit_code(self) -> int | None:
         return self.code
@@ -87,12 +95,50 @@ def pass_time(supervisor: Supervisor, clock: HandClock, seconds: float) -> None:
     supervisor.look()
 
 
-def test_a_group_starts_together_and_is_waited_for_in_its_order(
+def test_a_group_starts_together_before_any_of_it_is_waited_for(
     supervisor: Supervisor, journal: list[str]
 ) -> None:
     supervisor.start([RecordedProgram("a", journal), RecordedProgram("b", journal)])
 
-    assert journal == ["start a", "start b", "wait for a", "wait for b"]
+    assert journal == [
+        "start a",
+        "start b",
+        "ask a whether it serves",
+        "ask b whether it serves",
+    ]
+
+
+def test_each_is_reported_as_it_comes_with_its_own_time(
+    supervisor: Supervisor, journal: list[str], lines: list[str], clock: HandClock
+) -> None:
+    slow = RecordedProgram("slow", journal, looks_until_ready=3, clock=clock)
+
+    supervisor.start([slow, RecordedProgram("quick", journal)])
+
+    assert lines == ["starting slow, quick", "quick: running (1.0 s)", "slow: running (4.0 s)"]
+
+
+def test_what_is_waited_for_is_said_now_and_then(
+    supervisor: Supervisor, journal: list[str], lines: list[str], clock: HandClock
+) -> None:
+    supervisor.start([
+        RecordedProgram("slow", journal, looks_until_ready=21, clock=clock),
+        RecordedProgram("quick", journal),
+    ])
+
+    assert [line for line in lines if line.startswith("waiting")] == [
+        "waiting for slow (10 s)",
+        "waiting for slow (20 s)",
+    ]
+
+
+def test_what_does_not_come_is_an_error(
+    supervisor: Supervisor, journal: list[str], clock: HandClock
+) -> None:
+    never = RecordedProgram("never", journal, looks_until_ready=99, clock=clock)
+
+    with pytest.raises(ServerStartError, match="never did not answer within 5 s"):
+        supervisor.start([RecordedProgram("quick", journal), never], ready_timeout_s=5)
 
 
 def test_the_last_group_stops_first_and_each_in_reverse(
