@@ -344,15 +344,16 @@ class ApiClient:
         response: httpx.Response,
         answer: Any,  # noqa: ANN401 - whatever JSON came
     ) -> ApiError:
-        refusal = _refusal(response.status_code, answer, response.headers)
-        if refusal.code == _UNAUTHENTICATED:
+        problem = answer if isinstance(answer, dict) else {}
+        if problem.get("code") == _UNAUTHENTICATED:
             # The answer speaks of headers, which are this client's to send.
-            refusal.message = (
-                f"the API at {self.address} wants a key"
+            wanted = (
+                "wants a key"
                 if self._key_name is None
-                else f"the API at {self.address} does not know the key {self._key_name}"
+                else f"does not know the key {self._key_name}"
             )
-        return refusal
+            problem = {**problem, "detail": f"the API at {self.address} {wanted}"}
+        return _refusal(response.status_code, problem, response.headers)
 
     def _unreachable(self, error: httpx.HTTPError) -> ApiError:
         return ApiError(
@@ -422,10 +423,9 @@ def _key_header(idempotency_key: str | None) -> dict[str, str]:
 
 def _refusal(
     status: int,
-    answer: Any,  # noqa: ANN401 - whatever JSON came
+    problem: Mapping[str, Any],
     headers: Mapping[str, str],
 ) -> ApiError:
-    problem = answer if isinstance(answer, dict) else {}
     # A problem's detail says what to do; these are about this command line and its machine.
     remedy = _REMEDIES.get(status, "" if problem.get("detail") else _NO_PROBLEM_REMEDY)
     if problem.get("code") in _NO_FAULT:
