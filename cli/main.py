@@ -1,5 +1,6 @@
 """The ``pagefleet`` command."""
 
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -104,7 +105,7 @@ _WATCH = "Watch and put right"
 _PARTS = "The parts, one by one"
 _CHECK = "Check and measure"
 # In the order in which somebody new needs them.
-_COMMANDS = {
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     _STACK: (up, down, demo),
     _READ: (ocr, ingest, export),
     _WATCH: (status, report, cancel, retry, delete),
