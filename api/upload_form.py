@@ -123,9 +123,9 @@ def require_keepable(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         PydanticCustomError: they are too large, or hold what JSON cannot say.
     """
     try:
-        # What is no JSON, as NaN, or no number once it is read, as 1e999, cannot be kept.
+        # NaN, numbers that are none once they are read (1e999) and lone surrogates cannot be kept.
         text = json.dumps(metadata, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        size_bytes = len(text.encode("utf-8", "surrogatepass"))
+        size_bytes = len(text.encode())
     except (ValueError, RecursionError) as error:
         raise PydanticCustomError("metadata_json", "is not JSON") from error
     if size_bytes > MAX_METADATA_BYTES:

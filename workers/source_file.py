@@ -24,8 +24,9 @@ class SourceFile:
 
     def __init__(self, store: ObjectStore, *, folder: Path) -> None:
         self._store = store
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_abandoned(folder)
+        self._parent = folder
+        if folder.exists():
+            _remove_abandoned(folder)
         self._folder, self._lock = _new_folder(folder)
         self._path: Path | None = None
 
@@ -41,6 +42,10 @@ class SourceFile:
             ObjectCorruptError: the bytes are not those that were accepted.
             StorageError: the store does not hand them out.
         """
+        if not _is_there(self._lock):
+            # Whoever cleans the disk up must not cost this slot all documents to come.
+            os.close(self._lock)
+            self._folder, self._lock = _new_folder(self._parent)
         # A name of its own for all bytes: the render child may still hold the file before.
         path = self._folder / f"{document_id}-{sha256}"
         if path == self._path:
@@ -76,12 +81,15 @@ class SourceFile:
 
 def _new_folder(parent: Path) -> tuple[Path, int]:
     """Return a new folder and the descriptor that holds its lock."""
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent))
         lock = _try_lock(folder)
-        if lock is not None:
+        if lock is None:
+            continue  # Another slot takes the folder for an abandoned one, and removes it.
+        if _is_there(lock):
             return folder, lock
-        # Another slot took the folder for an abandoned one, in the moment before it was locked.
+        os.close(lock)  # It has, and let go of the lock between our opening it and holding it.
 
 
 def _try_lock(folder: Path) -> int | None:
@@ -96,6 +104,11 @@ def _try_lock(folder: Path) -> int | None:
         os.close(lock)
         return None
     return lock
+
+
+def _is_there(lock: int) -> bool:
+    """Say whether the file of a lock still has a name, and so its folder."""
+    return os.fstat(lock).st_nlink > 0
 
 
 def _remove_abandoned(parent: Path) -> None:

@@ -1,7 +1,9 @@
 import hashlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
@@ -12,6 +14,8 @@ from storage import keys
 from storage.errors import ObjectCorruptError, ObjectNotFoundError, StorageUnavailableError
 from storage.memory import InMemoryObjectStore
 from workers.source_file import SourceFile
+
+SLOTS_AT_ONCE = 200
 
 
 class CountingObjectStore(InMemoryObjectStore):
@@ -150,6 +154,32 @@ def test_what_a_living_slot_holds_is_not_removed(
     SourceFile(store, folder=tmp_path).close()
 
     assert path.read_bytes() == b"held"
+
+
+def test_slots_that_start_at_the_same_time_leave_each_other_their_folders(
+    store: CountingObjectStore, tmp_path: Path
+) -> None:
+    document_id, sha256 = put(store, b"held")
+    with ThreadPoolExecutor(8) as pool:
+        slots = list(pool.map(lambda _: SourceFile(store, folder=tmp_path), range(SLOTS_AT_ONCE)))
+
+    folders = [path.parent for path in tmp_path.glob("*/in-use")]
+    for slot in slots:
+        slot.fetch(document_id, sha256=sha256)
+        slot.close()
+
+    assert len(folders) == SLOTS_AT_ONCE
+
+
+def test_folders_that_somebody_removed_are_made_again(
+    store: CountingObjectStore, source_file: SourceFile
+) -> None:
+    document_id, sha256 = put(store, b"some pages")
+    shutil.rmtree(source_file.fetch(document_id, sha256=sha256).parent.parent)
+
+    again = source_file.fetch(document_id, sha256=sha256)
+
+    assert again.read_bytes() == b"some pages"
 
 
 def sources_in(folder: Path) -> list[Path]:
