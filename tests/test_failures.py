@@ -200,11 +200,12 @@ def test_a_bug_is_recorded_and_raised() -> None:
     assert [failure.code for failure in recorder.failed] == ["internal"]
 
 
-def test_a_full_disk_costs_the_document_no_attempt() -> None:
+@pytest.mark.parametrize("cause", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_a_full_or_broken_disk_costs_the_document_no_attempt(cause: int) -> None:
     recorder = Recorder()
 
-    with pytest.raises(OSError, match="space"):
-        recorder.run(OSError(errno.ENOSPC, "no space left"))
+    with pytest.raises(OSError, match="disk"):
+        recorder.run(OSError(cause, "of the disk"))
 
     assert [failure.is_excused for failure in recorder.put_backs] == [True]
 

@@ -98,14 +98,18 @@ CATEGORIES: tuple[tuple[type[BaseException], Category], ...] = (
     (HostExhaustedError, Category.CAPACITY),
 )
 
-# A full disk or too many open files are the machine's fault, whichever document meets them.
-_EXHAUSTED = frozenset({
+# A full, broken or read-only disk or too many open files are the machine's fault, whichever
+# document meets them.
+_OF_THE_MACHINE = frozenset({
     errno.EAGAIN,
     errno.EDQUOT,
+    errno.EIO,
     errno.EMFILE,
     errno.ENFILE,
     errno.ENOMEM,
     errno.ENOSPC,
+    errno.EROFS,
+    errno.ESTALE,
 })
 
 WOKEN: dict[Category, Woken] = {
@@ -331,7 +335,7 @@ def classify(error: BaseException) -> Failure:
     category = next(
         (category for kind, category in CATEGORIES if isinstance(error, kind)), Category.BUG
     )
-    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         category = Category.TRANSIENT
     code = error.code if isinstance(error, OcrError) else _code_of(error)
     is_told = isinstance(error, OcrError) and error.is_told
