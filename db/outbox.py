@@ -91,15 +91,19 @@ def take_spent(
     return [_due_work(work, row) for row in rows]
 
 
-def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
+def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> list[DueWork]:
     """Undo the marks of work that was not sent, which costs it neither back-off nor its turn.
 
     A row that somebody claimed meanwhile, or is changing, is left alone: who waited for one of
     many could block another who has it and waits for the next.
+
+    Returns:
+        what was left alone.
     """
+    put_back: set[UUID] = set()
     for table in sorted({due_rows.ROWS[work.work].table for work in unsent}):
         rows = [work for work in unsent if due_rows.ROWS[work.work].table == table]
-        session.execute(
+        ids = session.scalars(
             text(f"""
                 WITH unsent AS MATERIALIZED (
                   SELECT id AS unsent_id, due_since
@@ -113,9 +117,12 @@ def put_back_unsent(session: Session, unsent: Sequence[DueWork]) -> None:
                 UPDATE {table}
                 SET deliveries = deliveries - 1, dispatch_after = unsent.due_since
                 FROM unsent WHERE id = unsent.unsent_id
+                RETURNING id
             """),  # noqa: S608 - the tables of due_rows
             {"ids": [work.id for work in rows], "times": [work.due_since for work in rows]},
         )
+        put_back.update(ids)
+    return [work for work in unsent if work.id not in put_back]
 
 
 def forget_chord(session: Session, document_id: UUID, generation: int) -> None:

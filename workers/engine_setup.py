@@ -7,6 +7,7 @@ from workers.devices import Device, count_cores, gpu_memory_bytes
 from workers.ocr.engine import EngineOptions, OcrEngine
 from workers.ocr.errors import ModelFileError
 from workers.ocr.golden import check_golden
+from workers.ocr.heap import give_back_freed
 from workers.ocr.profiles import find_profile, open_profile
 from workers.page_renderer import RenderLimits
 from workers.settings import OcrSettings
@@ -45,6 +46,7 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
             threads=slot_threads(settings, slots=slots),
         ),
     )
+    give_back_freed()  # what loading took, before the first page takes more
     check_golden(engine, bundle)
     return engine
 

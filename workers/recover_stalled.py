@@ -6,6 +6,7 @@ message that would start it could be lost too. Two may run at once.
 """
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ _QUEUES: Mapping[Work, str] = {
     Work.SPLIT: SPLIT_QUEUE,
     Work.EXPORT: EXPORT_QUEUE,
 }
+# Before each try. Another sweep that looks for due rows holds them for milliseconds.
+_PUT_BACK_PAUSES_S = (0.0, 0.05, 0.2, 0.5)
 
 
 class Memory:
@@ -189,9 +192,16 @@ def _send_due(
 
 
 def _put_back(unsent: Sequence[DueWork], transaction: Transaction) -> None:
-    if unsent:
+    """Undo the marks; rows that are held, by other sweeps in most cases, are tried again soon.
+
+    Those that are held even then were claimed, or wait until their grace has passed.
+    """
+    for pause_s in _PUT_BACK_PAUSES_S:
+        if not unsent:
+            return
+        time.sleep(pause_s)
         with transaction() as session:
-            outbox.put_back_unsent(session, unsent)
+            unsent = outbox.put_back_unsent(session, unsent)
 
 
 def _send(work: DueWork) -> None:

@@ -27,8 +27,6 @@ FILE_BYTES = int(os.environ.get("LARGE_FILE_MIB", "200")) * MIB
 ARCHIVE_MEMBERS = 10
 MEMBER_BYTES = 10 * MIB
 MOST_BYTES = 300 * MIB
-# A reader of pages holds the models, whatever the file: what counts is what the file adds.
-MOST_ADDED_BYTES = 100 * MIB
 TEXT_ONLY = {"options": '{"mode": "text"}'}
 
 pytestmark = pytest.mark.timeout(900)
@@ -61,15 +59,14 @@ def test_a_large_file_is_read_in_little_memory(fleet: Fleet, tmp_path: Path) -> 
     large_pdf(small, "A small box", size_bytes=MIB)
     large_pdf(large, "A large box", size_bytes=FILE_BYTES)
     read(fleet, small)
-    before = peaks(fleet)
+    before = peaks(fleet)  # a reader's holds the models, whatever the file
 
     text = read(fleet, large)
 
     after = peaks(fleet)
     log.info("%d MiB; peaks in MiB: %s to %s", FILE_BYTES // MIB, _mib(before), _mib(after))
     assert text == "A large box"
-    assert max(after[name] for name in ("api", "assembler", "reconciler")) < MOST_BYTES
-    assert after["recognizer"] - before["recognizer"] < MOST_ADDED_BYTES
+    assert max(after.values()) < MOST_BYTES
 
 
 def test_an_archive_is_sent_in_little_memory(fleet: Fleet, tmp_path: Path) -> None:
@@ -96,7 +93,7 @@ def test_an_archive_is_sent_in_little_memory(fleet: Fleet, tmp_path: Path) -> No
         (ARCHIVE_MEMBERS,)
     ]
     assert run.peak_mib * MIB < MOST_BYTES
-    assert max(after[name] for name in ("api", "assembler", "reconciler")) < MOST_BYTES
+    assert max(after.values()) < MOST_BYTES
 
 
 def test_a_client_that_goes_away_leaves_nothing_behind(fleet: Fleet, s3_bucket: S3Bucket) -> None:

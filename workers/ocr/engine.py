@@ -23,6 +23,7 @@ from workers.ocr.direct_line import DIRECT_SCORE, direct_quad
 from workers.ocr.engine_models import brought_models, open_models
 from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
+from workers.ocr.heap import give_back_freed
 from workers.ocr.inference import Session
 from workers.ocr.orientation import OrientationClassifier
 from workers.ocr.page_assembly import FindLines, PendingLine, PendingPage, page_failure
@@ -104,11 +105,12 @@ class OcrEngine:
         return self._cache.counts
 
     def warm_up(self) -> None:
-        """Run both models once, so that readiness means ready."""
+        """Run all models once, so that readiness means ready, and hold no more than they need."""
         self._detector.warm_up()
         self._recognizer.warm_up()
         if self._uprighter is not None:
             self._uprighter.warm_up()
+        self._shrink()
 
     def read_pages(
         self, pages: Iterable[PageImage | PageResult | PageFailure]
@@ -145,9 +147,16 @@ class OcrEngine:
             PoisonedContextError: this process must end.
         """
         self._pages_since_shrinking += 1
-        if self._pages_since_shrinking < _CPU_PAGES_TO_SHRINK:
-            return
-        self._pages_since_shrinking = 0
+        if self._pages_since_shrinking >= _CPU_PAGES_TO_SHRINK:
+            self._pages_since_shrinking = 0
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Let the runtime and the heap give back what they only keep.
+
+        Raises:
+            PoisonedContextError: this process must end.
+        """
         for session in self._shrinkable:
             try:
                 with self._watchdog.watching():
@@ -156,6 +165,7 @@ class OcrEngine:
                 raise
             except InferenceError:
                 log.warning("memory was not given back", exc_info=True)
+        give_back_freed()
 
     def _named(self, outcome: PageResult | PageFailure) -> PageResult | PageFailure:
         """Say in a result what computed it."""

@@ -342,6 +342,8 @@ def _open_session(
     providers = [(wanted, dict(provider_options or {}))]
     with _translated_errors(name):
         session = ort.InferenceSession(graph, options, providers=providers, enable_fallback=0)
+    # It would keep the bytes of the model's file beside the weights, for a change of its providers.
+    session._model_bytes = None  # noqa: SLF001 - it has no method for that
     running = session.get_providers()[0]
     if running != wanted:
         raise ProviderUnavailableError(

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
@@ -12,9 +12,10 @@ import redis
 import structlog
 from celery import Celery
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
-from db import documents
-from db.outbox import Work
+from db import documents, outbox
+from db.outbox import DueWork, Work
 from tests.support.backlog import add_bulk
 from tests.support.engines import NumberingEngine
 from tests.support.pipeline import Pipeline, tiff_of
@@ -37,8 +38,10 @@ def memory_full(redis_url: str) -> Iterator[None]:
     """Let the broker refuse what needs memory, as one does that is full and evicts nothing."""
     with redis.Redis.from_url(redis_url) as client:
         client.config_set("maxmemory", 1)
-        yield
-        client.config_set("maxmemory", 0)
+        try:
+            yield
+        finally:
+            client.config_set("maxmemory", 0)
 
 
 @contextmanager
@@ -46,8 +49,10 @@ def messages_refused(redis_url: str) -> Iterator[None]:
     """Let the broker answer whatever it is asked, and take no message."""
     with redis.Redis.from_url(redis_url) as client:
         client.execute_command("ACL", "SETUSER", "default", "-lpush")
-        yield
-        client.execute_command("ACL", "SETUSER", "default", "+@all")
+        try:
+            yield
+        finally:
+            client.execute_command("ACL", "SETUSER", "default", "+@all")
 
 
 def sweep(pipeline: Pipeline, memory: Memory | None = None) -> Round:
@@ -115,6 +120,31 @@ def test_sweeps_at_once_fill_the_queue_to_its_limit_and_send_nothing_twice(
     sent = take_all(broker, SPLIT_QUEUE)
     assert (len(sent), len(set(sent))) == (LIMIT * 3 // 4, LIMIT * 3 // 4)
     assert rows_due(pipeline, "documents") == 200 - LIMIT * 3 // 4
+
+
+def test_what_another_sweep_held_for_a_moment_is_due_again_all_the_same(
+    pipeline: Pipeline, broker: Celery, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pipeline.database.transaction() as session:
+        add_bulk(session, tenant="a", count=20)
+    put_back = outbox.put_back_unsent
+    left: list[int] = []
+
+    def held_at_first(session: Session, unsent: Sequence[DueWork]) -> list[DueWork]:
+        with pipeline.database.transaction() as other:
+            if not left:
+                other.execute(text("SELECT FROM documents LIMIT 15 FOR NO KEY UPDATE"))
+            still = put_back(session, unsent)
+        left.append(len(still))
+        return still
+
+    monkeypatch.setattr(outbox, "put_back_unsent", held_at_first)
+
+    with messages_refused(redis_url):
+        sweep(pipeline)
+
+    assert left == [15, 0]
+    assert rows_due(pipeline, "documents") == 20
 
 
 def test_an_interactive_document_is_sent_though_bulk_has_filled_its_part(
