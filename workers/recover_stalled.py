@@ -6,7 +6,6 @@ message that would start it could be lost too. Two may run at once.
 """
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,7 +198,7 @@ def _put_back(unsent: Sequence[DueWork], transaction: Transaction) -> None:
     for pause_s in _PUT_BACK_PAUSES_S:
         if not unsent:
             return
-        time.sleep(pause_s)
+        threading.Event().wait(pause_s)
         with transaction() as session:
             unsent = outbox.put_back_unsent(session, unsent)
 

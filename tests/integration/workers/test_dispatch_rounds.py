@@ -123,7 +123,7 @@ def test_sweeps_at_once_fill_the_queue_to_its_limit_and_send_nothing_twice(
 
 
 def test_what_another_sweep_held_for_a_moment_is_due_again_all_the_same(
-    pipeline: Pipeline, broker: Celery, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pipeline.database.transaction() as session:
         add_bulk(session, tenant="a", count=20)
