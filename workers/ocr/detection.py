@@ -12,6 +12,7 @@ from workers.ocr.bundle import DetectionModel
 from workers.ocr.errors import InferenceError
 from workers.ocr.geometry import Fit, Quad, Span, model_px_to_page_px
 from workers.ocr.inference import Session
+from workers.ocr.inked_window import inked_window
 from workers.ocr.page_scale import (
     MAX_INPUT_SIDE_PX,
     choose_scale,
@@ -70,6 +71,8 @@ class Detector:
 
         An ``InferenceError`` of the runtime passes through.
         """
+        rows, columns = inked_window(pixels)
+        pixels = np.ascontiguousarray(pixels[rows, columns])
         height_px, width_px = pixels.shape[:2]
         scale = choose_scale(height_px, width_px, estimate_glyph_height_px(pixels))
         frame_width = max(1, round(width_px * scale))
@@ -88,9 +91,10 @@ class Detector:
             unclip_ratio=self._model.unclip_ratio,
             dilation_px=self._model.dilation_px,
         )
+        corner = np.array([columns.start, rows.start], dtype=np.float32)
         detections = []
         for region in regions:
-            corners = model_px_to_page_px(region.corners_model_px, fit)
+            corners = model_px_to_page_px(region.corners_model_px, fit) + corner
             if cv2.contourArea(cv2.convexHull(corners)) >= _MIN_QUAD_AREA_PX:
                 detections.append(Detection(Quad.from_corners(corners), region.detection_score))
         return detections
