@@ -44,6 +44,7 @@ def worker(
     from cli.settings import become, load_settings
     from workers.celeryconfig import RECOGNIZE_QUEUE
     from workers.devices import count_gpus
+    from workers.heartbeat import started_file
     from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
@@ -56,6 +57,9 @@ def worker(
     slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
     check_cores(settings, chosen, slots)
     log.info("worker starts", queues=chosen, slots=slots)
+    heartbeat = heartbeat_file(settings, name or "+".join(chosen))
+    # What a worker that was killed has left would tell a probe that this one is ready.
+    started_file(heartbeat).unlink(missing_ok=True)
     become(
         worker_command(
             chosen,
@@ -67,7 +71,7 @@ def worker(
         environment={
             "PAGEFLEET_WORKER_QUEUES": ",".join(chosen),
             "PAGEFLEET_SLOTS": str(slots),
-            "PAGEFLEET_HEARTBEAT_FILE": str(heartbeat_file(settings, name or "+".join(chosen))),
+            "PAGEFLEET_HEARTBEAT_FILE": str(heartbeat),
             **_ENVIRONMENT,
         },
     )

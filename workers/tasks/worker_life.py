@@ -20,7 +20,7 @@ from celery.worker import state
 from workers import queue_room
 from workers.app import app
 from workers.broker import DispatchError
-from workers.heartbeat import Heartbeat, default_file
+from workers.heartbeat import Heartbeat, default_file, started_file
 from workers.settings import WorkerSettings, read_settings
 from workers.stall import Glance, StallWatch
 from workers.tasks.failed_starts import EXIT_NOT_STARTED, FailedStarts
@@ -49,6 +49,7 @@ class WorkerLife(bootsteps.StartStopStep):
         file = heartbeat_file(self._settings)
         self._heartbeat = Heartbeat(file, name=file.stem)
         self._failed_starts = FailedStarts(file)
+        self._started_file = started_file(file)
         self._killed: set[str] = set()
         self._stop = threading.Event()
         self._is_ending = threading.Event()
@@ -58,6 +59,7 @@ class WorkerLife(bootsteps.StartStopStep):
     def start(self, parent: Any) -> None:  # noqa: ANN401
         """Begin to watch; in the main thread, once Celery has its signals in place."""
         self._failed_starts.forget()
+        self._started_file.unlink(missing_ok=True)
         self._is_ending = bound_end(soft_shutdown_s=self._settings.soft_shutdown_s)
         self._beats = self._repeat("heartbeat", _TICK_S, lambda: self._beat(parent))
         stall_s = self._settings.stall_timeout_s
@@ -75,6 +77,7 @@ class WorkerLife(bootsteps.StartStopStep):
         # Not the other thread, which may wait for a broker that does not answer.
         self._beats.join()
         self._heartbeat.remove()
+        self._started_file.unlink(missing_ok=True)
         self._failed_starts.forget()
 
     def terminate(self, parent: Any) -> None:  # noqa: ANN401
