@@ -7,8 +7,10 @@ Only messages that wait are counted. What workers hold (``unacked``, all queues 
 many as they have slots, and would make a fleet of many slots find its queues full for ever.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from uuid import uuid4
 
 import structlog
@@ -85,6 +87,31 @@ def waiting() -> Mapping[str, int]:
                 pipeline.llen(queue_list(queue, priority))
         lengths = iter(pipeline.execute())
     return {queue: sum(next(lengths) for _ in Priority) for queue in QUEUES}
+
+
+@dataclass(frozen=True, slots=True)
+class Unacked:
+    """What workers hold: how many messages, and the oldest's age; 0.0 without any."""
+
+    messages: int
+    oldest_s: float
+
+
+def unacked() -> Unacked:
+    """Return what workers hold of all queues together.
+
+    Raises:
+        DispatchError: the broker does not answer.
+    """
+    with broker.redis_client() as client:
+        # The transport writes when it delivered each; its client puts its prefix before the keys
+        # of simple commands only.
+        index = broker.key("unacked_index")
+        held = client.execute_command("ZCARD", index)
+        oldest = client.execute_command("ZRANGE", index, 0, 0, "WITHSCORES")
+    if not oldest:
+        return Unacked(int(held), 0.0)
+    return Unacked(int(held), max(0.0, time.time() - float(oldest[0][1])))
 
 
 @contextmanager
