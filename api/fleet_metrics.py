@@ -34,7 +34,7 @@ _HELP = {
     "without any.",
     "pagefleet_fleet_count_age_seconds": "Since these numbers were counted.",
 }
-_LABELS = {
+LABELS = {
     "pagefleet_queue_pages": ("queue",),
     "pagefleet_queue_oldest_seconds": ("queue", "priority"),
     "pagefleet_documents_open": ("state",),
@@ -72,7 +72,7 @@ def _count(transaction: Transaction) -> FleetCounts:
 
 
 def _family(name: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, _HELP[name], labels=_LABELS.get(name, ()))
+    return GaugeMetricFamily(name, _HELP[name], labels=LABELS.get(name, ()))
 
 
 def _samples(counts: FleetCounts) -> Iterator[tuple[str, tuple[str, ...], float]]:

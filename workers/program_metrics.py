@@ -41,6 +41,8 @@ GROUP: tuple[Collector, ...] = (BUILD, STORAGE_ERRORS)
 def note_build(program: str) -> None:
     """Say which program of which release this process is."""
     BUILD.labels(program, _version(), platform.python_version()).set(1)
+    for kind in ("unavailable", "refused", "corrupt"):
+        STORAGE_ERRORS.labels("own", kind).inc(0)  # so that the first one is an increase
 
 
 def count_storage_error(bucket: str, kind: str) -> None:

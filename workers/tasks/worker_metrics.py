@@ -12,11 +12,20 @@ from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.metric_files import MetricFiles, folder_of
 from workers.settings import WorkerSettings
 
+SLOTS = Gauge(
+    "pagefleet_slots",
+    "Slots that a worker has, ready or not, by each queue that it works on.",
+    ["queue"],
+    registry=None,
+    multiprocess_mode="livesum",
+)
+GROUP: tuple[Collector, ...] = (SLOTS,)
 _MEMORY_HELP = {
     "pagefleet_gpu_memory_used_bytes": "GPU memory that is in use, by whatever process; `gpu` "
     "counts the GPUs that this worker sees.",
     "pagefleet_gpu_memory_total_bytes": "GPU memory that there is.",
 }
+MEMORY_LABELS = dict.fromkeys(_MEMORY_HELP, ("gpu",))
 
 
 class GpuMemoryMetrics(Collector):
@@ -58,15 +67,8 @@ class WorkerMetrics:
         folder = folder_of(heartbeat_file)
         # Without the folder each process counts for itself, and nobody asks.
         self._files = MetricFiles(folder) if folder.is_dir() else None
-        self._slots = Gauge(
-            "pagefleet_slots",
-            "Slots that a worker has, ready or not, by each queue that it works on.",
-            ["queue"],
-            registry=None,
-            multiprocess_mode="livesum",
-        )
         for queue in settings.worker_queues:
-            self._slots.labels(queue).set(slots)
+            SLOTS.labels(queue).set(slots)
 
     def serve(self) -> None:
         """Show them, where the settings say."""
@@ -88,4 +90,4 @@ class WorkerMetrics:
 
 
 def _memory_family(name: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, _MEMORY_HELP[name], labels=["gpu"])
+    return GaugeMetricFamily(name, _MEMORY_HELP[name], labels=MEMORY_LABELS[name])
