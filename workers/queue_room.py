@@ -58,6 +58,11 @@ redis.call('EXPIRE', KEYS[1], ARGV[6])
 return granted
 """
 
+# KEYS: when each message that is held was delivered, as the transport notes it.
+_UNACKED = """
+return {redis.call('ZCARD', KEYS[1]), redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or ''}
+"""
+
 
 def most_waiting(queue: str, priority: Priority, *, limit: int) -> int:
     """Return up to how many messages a queue is filled with documents of this priority.
@@ -104,14 +109,10 @@ def unacked() -> Unacked:
         DispatchError: the broker does not answer.
     """
     with broker.redis_client() as client:
-        # The transport writes when it delivered each; its client puts its prefix before the keys
-        # of simple commands only.
-        index = broker.key("unacked_index")
-        held = client.execute_command("ZCARD", index)
-        oldest = client.execute_command("ZRANGE", index, 0, 0, "WITHSCORES")
-    if not oldest:
-        return Unacked(int(held), 0.0)
-    return Unacked(int(held), max(0.0, time.time() - float(oldest[0][1])))
+        held, oldest_at_s = client.eval(_UNACKED, 1, broker.key("unacked_index"))
+    if not held:
+        return Unacked(0, 0.0)
+    return Unacked(int(held), max(0.0, time.time() - float(oldest_at_s)))
 
 
 @contextmanager
