@@ -14,6 +14,7 @@ from workers.runtime import start_slot
 from workers.settings import OcrSettings, WorkerSettings, read_settings
 from workers.tasks import slot_memory, worker_life
 from workers.tasks.failed_starts import EXIT_NOT_STARTED, FailedStarts
+from workers.work_metrics import count_ended_slot
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +61,7 @@ def _start_slot(**_: object) -> None:
         log.critical("slot did not start", exc_info=True)
         threading.Event().wait(_PAUSE_BEFORE_NEXT_START_S)
         failed_starts.add(slot)
+        count_ended_slot("not_started")
         os._exit(EXIT_NOT_STARTED)
     failed_starts.clear(slot)
     _note_start(started_file(heartbeat_file))

@@ -106,13 +106,28 @@ def test_a_pod_reaches_the_servers_whose_secret_it_has(pods: list[Workload], ser
 
 
 def test_one_calls_the_api_and_flower_from_labeled_namespaces_alone(pods: list[Workload]) -> None:
-    called: dict[str, list[Any]] = {}
     for each in pods:
-        for policy in policies_of(each):
-            called.setdefault(each.name, []).extend(policy.get("ingress", []))
+        wanted = {f"pagefleet/calls-{each.name}"} if each.name in {"api", "flower"} else set()
+        if "metrics" in {port["name"] for port in each.main.get("ports", [])}:
+            wanted.add("pagefleet/reads-metrics")
+        assert set(callers(each)) == wanted, each.name
 
-    for name in ("api", "flower"):
-        (rule,) = called.pop(name)
-        (source,) = rule["from"]
-        assert source == {"namespaceSelector": {"matchLabels": {f"pagefleet/calls-{name}": "true"}}}
-    assert not any(called.values())
+
+def test_a_port_is_open_to_those_that_it_is_for(pods: list[Workload]) -> None:
+    for each in pods:
+        ports = {port["name"]: port["containerPort"] for port in each.main.get("ports", [])}
+        for label, opened in callers(each).items():
+            name = "metrics" if label == "pagefleet/reads-metrics" else "http"
+            assert opened == [{"protocol": "TCP", "port": ports[name]}], each.name
+
+
+def callers(workload: Workload) -> dict[str, Any]:
+    """Return the label of namespaces that may call a workload's pods, and on which ports."""
+    found = {}
+    for policy in policies_of(workload):
+        for rule in policy.get("ingress", []):
+            (source,) = rule["from"]
+            ((label, value),) = source["namespaceSelector"]["matchLabels"].items()
+            assert (source.keys(), value) == ({"namespaceSelector"}, "true")
+            found[label] = rule["ports"]
+    return found

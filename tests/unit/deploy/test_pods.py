@@ -219,7 +219,21 @@ def test_a_service_leads_to_the_port_that_its_program_listens_on(pods: list[Work
             assert service["spec"]["ports"] == [
                 {"name": "http", "port": port, "targetPort": "http"}
             ]
-            assert each.main["ports"] == [{"name": "http", "containerPort": port}]
+            assert {"name": "http", "containerPort": port} in each.main["ports"]
+
+
+def test_every_program_that_counts_shows_it_where_prometheus_looks(pods: list[Workload]) -> None:
+    counting = [each for each in pods if each.kind == "Deployment" and each.name != "flower"]
+    for each in counting:
+        settings = each.environment(each.main)
+        port = int(settings["PAGEFLEET_METRICS_PORT"])
+        assert settings["PAGEFLEET_METRICS_HOST"] not in {"", "127.0.0.1", "localhost"}
+        assert {"name": "metrics", "containerPort": port} in each.main["ports"], each.name
+        annotations = each.spec["template"]["metadata"]["annotations"]
+        assert annotations == {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(port),
+        }, each.name
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
