@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from api.fleet_metrics import LABELS
+from db.due_rows import Work
+from tests.support.commands import ROOT
 from tests.support.manifests import (
     K8S,
     OVERLAYS,
@@ -27,6 +30,8 @@ GPU_RESOURCES = {
     "gpu-shared-time-slicing": "nvidia.com/gpu.shared",
 }
 SPOT_NOTICE_S = 30
+GAUGE = "pagefleet_queue_pages"
+QUERY = f'sum(max by (queue) ({GAUGE}{{queue=~"{Work.SPLIT}|{Work.RECOGNIZE}"}}))'
 
 
 def recognize(name: str) -> Workload:
@@ -138,12 +143,17 @@ def test_workers_are_scaled_by_the_gauge_of_the_queue_that_they_read(name: str) 
     spec = named(overlay(name), "ScaledObject", "recognize")["spec"]
     (trigger,) = spec["triggers"]
 
-    assert trigger["metadata"]["query"] == 'max(pagefleet_queue_pages{queue="recognize"})'
+    assert trigger["metadata"]["query"] == QUERY
     assert spec["minReplicaCount"] <= spec["fallback"]["replicas"] <= spec["maxReplicaCount"]
     slots = int(recognize(name).environment(recognize(name).main)["PAGEFLEET_SLOTS"])
     limit = int(recognize(name).environment(recognize(name).main)["PAGEFLEET_DISPATCH_QUEUE_LIMIT"])
     # docs/cli.md: four messages for each slot, else slots of a large fleet stand idle.
     assert limit >= 4 * slots * spec["maxReplicaCount"]
+
+
+def test_the_gauge_is_one_that_the_api_shows_for_each_queue() -> None:
+    assert LABELS[GAUGE] == ("queue",)
+    assert QUERY in (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
