@@ -56,6 +56,13 @@ def test_an_overlay_has_every_part(name: str) -> None:
     assert parts == PARTS | ({"s3-events"} if name == "aws" else set())
 
 
+def test_a_deployment_selects_its_own_pods_and_no_others(pods: list[Workload]) -> None:
+    for each in pods:
+        if each.kind == "Deployment":
+            chosen = [one.name for one in pods if selects(each.spec["selector"], one.labels)]
+            assert chosen == [each.name]
+
+
 def test_a_pod_is_restricted(pods: list[Workload]) -> None:
     for each in pods:
         security = each.pod["securityContext"]
