@@ -157,7 +157,7 @@ def test_inferences_that_hang_end_their_slots_and_raise_an_alert(
         idle_fleet,
         "recognizer",
         *("worker", "--queues", "recognize", "--slots", "2"),
-        PAGEFLEET_INFERENCE_TIMEOUT_S="12",
+        PAGEFLEET_INFERENCE_TIMEOUT_S="30",
     )
     start_api(idle_fleet)
     idle_fleet.start(
