@@ -107,6 +107,20 @@ def test_a_living_process_keeps_counting_into_its_file(folder: Path) -> None:
     end(living)
 
 
+def test_a_process_that_died_before_it_counted_is_no_hindrance(folder: Path) -> None:
+    files = MetricFiles(folder)
+    dead = start(folder)
+    end(dead)
+    (folder / f"counter_{dead.pid}.db").write_bytes(b"")
+
+    before = shown(files)
+    files.bury_dead()
+
+    assert before.value("pagefleet_page_seconds_count") == 1
+    assert shown(files).value("pagefleet_page_seconds_count") == 1
+    assert not (folder / f"counter_{dead.pid}.db").exists()
+
+
 def test_a_worker_begins_with_nothing(folder: Path) -> None:
     end(start(folder))
 
