@@ -14,7 +14,10 @@ router = APIRouter(tags=["health"])
     "/metrics",
     response_class=Response,
     responses={
-        200: {"content": {"text/plain": {}}, "description": "What Prometheus reads."},
+        200: {
+            "content": {"text/plain": {}, "application/openmetrics-text": {}},
+            "description": "What Prometheus reads.",
+        },
         **declared("not_found"),
     },
 )

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
 from typing import Generic, TypeVar
 
 import structlog
@@ -32,6 +32,7 @@ class SparingCount(Generic[T]):
         cache_s: for how long a count is used at least.
         share: a count is used for so many times as long as it took: counting takes one part in
             ``share`` of the database's time at most.
+        wait_s: for how long whoever asks waits for a count that he began; it goes on without him.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class SparingCount(Generic[T]):
         *,
         cache_s: float,
         share: float,
+        wait_s: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._count = count
         self._cache_s = cache_s
         self._share = share
+        self._wait_s = wait_s
         self._clock = clock
         self._counting = Lock()
         self._last: tuple[T, float] | None = None
@@ -53,15 +56,20 @@ class SparingCount(Generic[T]):
     def get(self) -> Counted[T] | None:
         """Return the newest count; None: none could be made yet, or the first is being made.
 
-        Whoever finds somebody counting takes the last count, and waits for none.
+        Whoever finds somebody counting, or counts for too long, takes the last count.
         """
         if self._clock() >= self._valid_until and self._counting.acquire(blocking=False):
-            try:
-                self._count_anew()
-            finally:
-                self._counting.release()
+            counting = Thread(target=self._count_and_release, name="sparing count", daemon=True)
+            counting.start()
+            counting.join(self._wait_s)
         last = self._last
         return None if last is None else Counted(last[0], self._clock() - last[1])
+
+    def _count_and_release(self) -> None:
+        try:
+            self._count_anew()
+        finally:
+            self._counting.release()
 
     def _count_anew(self) -> None:
         began = self._clock()

@@ -52,7 +52,8 @@ class MetricFiles(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return what all processes have counted, the dead included."""
         with self._lock:
-            files = [str(file) for file in sorted(self._folder.glob("*.db"))]
+            # A process that is just starting, or died just then, has an empty one.
+            files = [str(file) for file in self._all() if file.stat().st_size]
             merged = list(MultiProcessCollector.merge(files))
         return iter(merged)
 
@@ -60,15 +61,18 @@ class MetricFiles(Collector):
         """Move what dead processes have counted to nobody's files."""
         with self._lock:
             of_dead: dict[str, list[Path]] = defaultdict(list)
-            for file in sorted(self._folder.glob("*.db")):
+            for file in self._all():
                 kind, _, pid = file.stem.rpartition("_")
                 if int(pid) != _NOBODY and not _runs(int(pid)):
                     of_dead[kind].append(file)
             for kind, files in of_dead.items():
                 if not kind.startswith("gauge"):
-                    self._add_to_nobodys(kind, files)
+                    self._add_to_nobodys(kind, [file for file in files if file.stat().st_size])
                 for file in files:
                     file.unlink()
+
+    def _all(self) -> list[Path]:
+        return sorted(self._folder.glob("*.db"))
 
     def _add_to_nobodys(self, kind: str, files: list[Path]) -> None:
         """Add counters, or the parts of histograms, to those of the dead before.
@@ -77,6 +81,7 @@ class MetricFiles(Collector):
         """
         target = self._folder / f"{kind}_{_NOBODY}.db"
         copy = self._folder / f"{kind}.new"
+        copy.unlink(missing_ok=True)
         if target.exists():
             shutil.copyfile(target, copy)
         sums = MmapedDict(str(copy))

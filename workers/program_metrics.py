@@ -15,6 +15,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     ProcessCollector,
+    disable_created_metrics,
     start_http_server,
 )
 from prometheus_client.registry import Collector
@@ -40,6 +41,8 @@ GROUP: tuple[Collector, ...] = (BUILD, STORAGE_ERRORS)
 
 def note_build(program: str) -> None:
     """Say which program of which release this process is."""
+    # A series beside each counter that says since when it counts, which nobody asks for.
+    disable_created_metrics()
     BUILD.labels(program, _version(), platform.python_version()).set(1)
     for kind in ("unavailable", "refused", "corrupt"):
         STORAGE_ERRORS.labels("own", kind).inc(0)  # so that the first one is an increase

@@ -36,11 +36,6 @@ class Scraped:
         assert value is not None, f"{name} {labels} is not in\n{self.text}"
         return value
 
-    @property
-    def names(self) -> set[str]:
-        """Names of our families, as in the code: those of counters without ``_total``."""
-        return {name for name in self.types if name.startswith("pagefleet_")}
-
 
 def parse(text: str) -> Scraped:
     """Read the text format."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import structlog
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -11,6 +12,8 @@ from workers import devices, program_metrics
 from workers.celeryconfig import RECOGNIZE_QUEUE
 from workers.metric_files import MetricFiles, folder_of
 from workers.settings import WorkerSettings
+
+log = structlog.get_logger(__name__)
 
 SLOTS = Gauge(
     "pagefleet_slots",
@@ -84,9 +87,16 @@ class WorkerMetrics:
         )
 
     def bury_dead(self) -> None:
-        """Let the gauges of slots that died go, and keep what they counted."""
-        if self._files is not None:
+        """Let the gauges of slots that died go, and keep what they counted.
+
+        What keeps it from that, as a full disk, is logged: no work is given up for being watched.
+        """
+        if self._files is None:
+            return
+        try:
             self._files.bury_dead()
+        except (OSError, RuntimeError, ValueError):
+            log.warning("metrics of dead slots not put together", exc_info=True)
 
 
 def _memory_family(name: str) -> GaugeMetricFamily:

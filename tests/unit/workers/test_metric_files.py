@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.support.scraped import Scraped, parse
 from workers.metric_files import FOLDER_VARIABLE, MetricFiles, folder_of, prepare
+from workers.ocr.watchdog import EXIT_HUNG
 
 ROOT = Path(__file__).parents[3]
 COUNT = """
@@ -106,9 +107,47 @@ def test_a_living_process_keeps_counting_into_its_file(folder: Path) -> None:
     end(living)
 
 
+def test_a_process_that_died_before_it_counted_is_no_hindrance(folder: Path) -> None:
+    files = MetricFiles(folder)
+    dead = start(folder)
+    end(dead)
+    (folder / f"counter_{dead.pid}.db").write_bytes(b"")
+
+    before = shown(files)
+    files.bury_dead()
+
+    assert before.value("pagefleet_page_seconds_count") == 1
+    assert shown(files).value("pagefleet_page_seconds_count") == 1
+    assert not (folder / f"counter_{dead.pid}.db").exists()
+
+
 def test_a_worker_begins_with_nothing(folder: Path) -> None:
     end(start(folder))
 
     prepare(folder)
 
     assert list(folder.iterdir()) == []
+
+
+HANG = """
+import threading
+from workers.ocr.watchdog import Watchdog
+from workers.work_metrics import EngineMetrics
+with Watchdog(0.2, before_end=EngineMetrics("cpu").hung).watching():
+    threading.Event().wait()
+"""
+
+
+def test_a_process_that_the_watchdog_ends_is_counted_all_the_same(folder: Path) -> None:
+    ended = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", HANG],
+        cwd=ROOT,
+        env={FOLDER_VARIABLE: str(folder)},
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+
+    scraped = shown(MetricFiles(folder))
+    assert ended.returncode == EXIT_HUNG, ended.stderr
+    assert scraped.value("pagefleet_slots_ended_total", reason="hung") == 1
