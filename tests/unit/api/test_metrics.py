@@ -49,6 +49,7 @@ def make_app(**settings: int) -> FastAPI:
             database_url="postgresql://nowhere/none",  # type: ignore[arg-type] # pydantic converts it
             redis_url="redis://nowhere",  # type: ignore[arg-type] # pydantic converts it
             s3_bucket="none",
+            api_answer_timeout_s=300,  # the first request of an application takes its time
             **settings,  # type: ignore[arg-type] # none of them is a place
         ),
         doors=doors,
