@@ -172,25 +172,36 @@ class Journal:
 
     def claim(
         self, key: bytes, *, identity: str, sha256: str, filename: str, size_bytes: int
-    ) -> tuple[str, UUID | None]:
-        """Note what a file holds; return the name that it is sent under, and its document if any.
+    ) -> str:
+        """Note what a file holds; return the name that it is sent under.
 
-        The name is that of the first file of this content, whichever of them is sent.
+        The first of a run to claim a content owns it, and the others are duplicates of it. The
+        name is that of the first file of this content in any run, whichever of them is sent.
         """
-        with self._errors():
+        with self._errors(), self._transaction():
             self._database.execute(
-                "INSERT INTO contents (identity, sha256, filename) VALUES (?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
-                (identity, sha256, filename),
+                "INSERT INTO contents (identity, sha256, filename, owner) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (identity) DO UPDATE SET owner = excluded.owner"
+                " WHERE document_id IS NULL"
+                " AND (SELECT run FROM entries WHERE key = contents.owner) IS NOT ?",
+                (identity, sha256, filename, key, self.run),
             )
             self._database.execute(
                 "UPDATE entries SET identity = ?, size_bytes = ? WHERE key = ?",
                 (identity, size_bytes, key),
             )
-            name, document_id = self._database.execute(
-                "SELECT filename, document_id FROM contents WHERE identity = ?", (identity,)
+            (name,) = self._database.execute(
+                "SELECT filename FROM contents WHERE identity = ?", (identity,)
             ).fetchone()
-        return name, None if document_id is None else UUID(document_id)
+        return str(name)
+
+    def document_of(self, identity: str) -> UUID | None:
+        """Return the document of a content that was claimed, if it has one."""
+        with self._errors():
+            (document_id,) = self._database.execute(
+                "SELECT document_id FROM contents WHERE identity = ?", (identity,)
+            ).fetchone()
+        return None if document_id is None else UUID(document_id)
 
     def note_document(self, key: bytes, *, identity: str, document_id: UUID) -> str:
         """Note that a document stands for a file; return ``sent``, or ``duplicate``."""
@@ -208,10 +219,14 @@ class Journal:
         return state
 
     def note_failure(self, key: bytes, *, state: str, code: str, message: str) -> None:
-        with self._errors():
+        with self._errors(), self._transaction():
             self._database.execute(
                 "UPDATE entries SET state = ?, code = ?, message = ? WHERE key = ?",
                 (state, code, message, key),
+            )
+            # Another file of the same content may still be sent.
+            self._database.execute(
+                "UPDATE contents SET owner = NULL WHERE owner = ? AND document_id IS NULL", (key,)
             )
 
     def forget_absent(self) -> None:

@@ -11,6 +11,7 @@ from cli.ingest.content import Content, ContentError
 from cli.ingest.found import Found, Refusal, Source
 from cli.ingest.journal import Journal
 from cli.ingest.patience import StoppedError
+from cli.ingest.turns import Turn, Turns
 from cli.ingest.upload import Sent, Uploader
 
 # Members of archives wait in files without a name: few, for the disk's sake.
@@ -30,7 +31,7 @@ class Tally:
         return sum(self.states.values()) + self.known
 
 
-_Upload = tuple[Found, bytes, Content]
+_Upload = tuple[Found, bytes, Content, Turn]
 
 
 class Senders:
@@ -47,6 +48,7 @@ class Senders:
         self._uploader = uploader
         self._stop = stop
         self._on_sent = on_sent
+        self._turns = Turns(stop)
         self._uploads: queue.Queue[_Upload | None] = queue.Queue(_WAITING_PER_SENDER * count)
         self._failure: BaseException | None = None
         self._threads = [
@@ -56,13 +58,13 @@ class Senders:
         for thread in self._threads:
             thread.start()
 
-    def hand_over(self, upload: _Upload) -> None:
-        """Let a thread send a file; waits for its turn.
+    def hand_over(self, found: Found, key: bytes, content: Content) -> None:
+        """Let a thread send a file; waits while too many wait to be sent.
 
         Raises:
             StoppedError: the run is to end.
         """
-        self._put(upload)
+        self._put((found, key, content, self._turns.take()))
 
     def finish(self) -> None:
         """Wait until all is sent.
@@ -183,4 +185,4 @@ def _hand_over(
     except ContentError as error:
         account(uploader.refuse(found, key, Refusal(error.code, error.message)))
         return
-    pool.hand_over((found, key, content))
+    pool.hand_over(found, key, content)

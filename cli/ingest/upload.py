@@ -15,6 +15,7 @@ from cli.ingest.content import Content, ContentError, Digest
 from cli.ingest.found import Found, Refusal, SentFields
 from cli.ingest.journal import Journal
 from cli.ingest.patience import Patience, is_of_one_file
+from cli.ingest.turns import Turn
 from workers.ocr.formats import sniff
 
 _NAME_CHARACTERS: Final = 200  # the API takes 255, and names a result after it
@@ -62,8 +63,14 @@ class Uploader:
         state = states.SKIPPED if refusal.is_skip else states.REFUSED
         return self._fail(found, key, state, refusal.code, refusal.message)
 
-    def send(self, found: Found, key: bytes, content: Content) -> Sent:
+    def send(self, found: Found, key: bytes, content: Content, turn: Turn) -> Sent:
         """Send a file, unless the batch has a document of its content; closes the content.
+
+        Args:
+            found: the file.
+            key: of its entry in the journal.
+            content: what it holds.
+            turn: its place among the files of the run; passed on.
 
         Raises:
             ApiError: the API refuses everything, or has been away for too long.
@@ -75,22 +82,36 @@ class Uploader:
             refusal = unsuitable(digest, is_named=found.is_named)
             if refusal is not None:
                 return self.refuse(found, key, refusal)
-            return self._send(found, key, content, digest)
-        except ContentError as error:
-            return self._fail(found, key, states.FAILED, error.code, error.message)
-        finally:
-            content.close()
-
-    def _send(self, found: Found, key: bytes, content: Content, digest: Digest) -> Sent:
-        identity = identity_of(digest.sha256, found.fields)
-        with self._locks[int(identity[:2], 16)]:
-            name, document_id = self._journal.claim(
+            identity = identity_of(digest.sha256, found.fields)
+            # Of files that are equal the first one found stands for all, whoever is read first.
+            turn.wait()
+            name = self._journal.claim(
                 key,
                 identity=identity,
                 sha256=digest.sha256,
                 filename=short_name(found.name),
                 size_bytes=digest.size_bytes,
             )
+            turn.pass_on()
+            return self._send(found, key, content, digest, identity=identity, name=name)
+        except ContentError as error:
+            return self._fail(found, key, states.FAILED, error.code, error.message)
+        finally:
+            turn.pass_on()
+            content.close()
+
+    def _send(
+        self,
+        found: Found,
+        key: bytes,
+        content: Content,
+        digest: Digest,
+        *,
+        identity: str,
+        name: str,
+    ) -> Sent:
+        with self._locks[int(identity[:2], 16)]:
+            document_id = self._journal.document_of(identity)
             if document_id is None:
                 try:
                     document_id = self._patience.call(

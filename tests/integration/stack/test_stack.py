@@ -30,6 +30,7 @@ from tests.support.processes import (
     running_python,
     wait_until,
 )
+from workers.settings import models_dir
 
 RUN_SMALL_STACK = """
 import sys
@@ -322,8 +323,11 @@ def test_a_port_that_somebody_takes_during_the_start_is_replaced(home: Path) -> 
     assert planned[-1] != planned[0]
 
 
-def test_a_start_in_the_background_that_is_stopped_is_no_failure_of_the_stack(home: Path) -> None:
+def test_a_start_in_the_background_that_is_stopped_is_no_failure_of_the_stack(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require_bundle()
+    monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(models_dir()))
 
     def stop_once_it_starts() -> None:
         wait_until(lambda: running_pid(home) is not None, timeout_s=120)
@@ -332,5 +336,5 @@ def test_a_start_in_the_background_that_is_stopped_is_no_failure_of_the_stack(ho
     stopping = threading.Thread(target=stop_once_it_starts)
     stopping.start()
     with pytest.raises(StackStoppedError):
-        start_detached(home, report=_ignore)
+        start_detached(home, report=print)
     stopping.join()
