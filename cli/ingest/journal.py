@@ -100,7 +100,9 @@ class Journal:
             CommandError: it cannot be used, or another process does.
         """
         self.path = path
-        self._lock = threading.Lock()
+        # One statement at a time, and none while it is closed, which SQLite does not outlive. Taken
+        # twice by a thread that leaves the rows it was reading.
+        self._lock = threading.RLock()
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._held = _hold(path)
@@ -123,8 +125,10 @@ class Journal:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._database.close()
-        self._held.close()
+        """Close it; threads that still use it find it so, by a ``CommandError``."""
+        with self._lock:
+            self._database.close()
+            self._held.close()
 
     def batch_key(self) -> str:
         """Return the Idempotency-Key of the batch, the same in every run."""
