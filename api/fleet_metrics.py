@@ -14,6 +14,8 @@ from db.fleet_counts import FleetCounts, count_fleet
 # take one part in fifty of the database's time.
 CACHE_S = 10.0
 SHARE = 50.0
+# Well before the alert PagefleetNotCounted, which comes after fifteen minutes.
+LONGEST_S = 600.0
 WINDOW_S = 300.0
 
 _HELP = {
@@ -47,7 +49,9 @@ class FleetMetrics(Collector):
     """Counts sparingly; shows nothing until the first count, and an old one while it cannot."""
 
     def __init__(self, transaction: Transaction, *, cache_s: float = CACHE_S) -> None:
-        self._counts = SparingCount(partial(_count, transaction), cache_s=cache_s, share=SHARE)
+        self._counts = SparingCount(
+            partial(_count, transaction), cache_s=cache_s, share=SHARE, longest_s=LONGEST_S
+        )
 
     def describe(self) -> Iterator[Metric]:
         """Return the families without a sample; the database is not asked."""

@@ -32,6 +32,8 @@ class SparingCount(Generic[T]):
         cache_s: for how long a count is used at least.
         share: a count is used for so many times as long as it took: counting takes one part in
             ``share`` of the database's time at most.
+        longest_s: for how long a count is used at most. One that failed took as long as the
+            database was waited for, and must not be missed for the better part of an hour.
         wait_s: for how long whoever asks waits for a count that he began; it goes on without him.
     """
 
@@ -41,12 +43,14 @@ class SparingCount(Generic[T]):
         *,
         cache_s: float,
         share: float,
+        longest_s: float,
         wait_s: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._count = count
         self._cache_s = cache_s
         self._share = share
+        self._longest_s = longest_s
         self._wait_s = wait_s
         self._clock = clock
         self._counting = Lock()
@@ -80,4 +84,5 @@ class SparingCount(Generic[T]):
         except DatabaseError:
             log.warning("fleet not counted, an older count is shown")
         now = self._clock()
-        self._valid_until = now + max(self._cache_s, self._share * (now - began))
+        sparing_s = min(self._share * (now - began), self._longest_s)
+        self._valid_until = now + max(self._cache_s, sparing_s)

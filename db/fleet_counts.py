@@ -1,6 +1,6 @@
 """What waits, runs and has ended lately, in the whole system: for those who watch it.
 
-Four statements, each by an index of the rows that are open or young: none reads a whole archive.
+Five statements, each by an index of the rows that are open or young: none reads a whole archive.
 """
 
 from collections.abc import Mapping

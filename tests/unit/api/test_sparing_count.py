@@ -26,7 +26,7 @@ class Counting:
 def test_a_count_is_used_for_as_long_as_it_may() -> None:
     clock = Clock()
     counting = Counting(clock)
-    count = SparingCount(counting, cache_s=10, share=50, clock=clock)
+    count = SparingCount(counting, cache_s=10, share=50, longest_s=600, clock=clock)
 
     first = count.get()
     clock.now_s += 9
@@ -40,7 +40,7 @@ def test_a_count_is_used_for_as_long_as_it_may() -> None:
 def test_a_count_that_took_long_is_used_for_fifty_times_as_long() -> None:
     clock = Clock()
     counting = Counting(clock, takes_s=2)
-    count = SparingCount(counting, cache_s=10, share=50, clock=clock)
+    count = SparingCount(counting, cache_s=10, share=50, longest_s=600, clock=clock)
 
     count.get()
     clock.now_s += 99
@@ -52,10 +52,26 @@ def test_a_count_that_took_long_is_used_for_fifty_times_as_long() -> None:
     assert (asked_before, counting.asked) == (1, 2)
 
 
+def test_a_database_that_let_everybody_wait_is_asked_again_before_long() -> None:
+    clock = Clock()
+    counting = Counting(clock, takes_s=30)
+    counting.is_away = True
+    count = SparingCount(counting, cache_s=10, share=50, longest_s=600, clock=clock)
+
+    count.get()
+    counting.is_away = False
+    clock.now_s += 599
+    before = count.get()
+    clock.now_s += 1
+    after = count.get()
+
+    assert (before, after) == (None, Counted(2, 30))
+
+
 def test_the_last_count_stands_while_the_database_is_away_and_says_its_age() -> None:
     clock = Clock()
     counting = Counting(clock)
-    count = SparingCount(counting, cache_s=10, share=50, clock=clock)
+    count = SparingCount(counting, cache_s=10, share=50, longest_s=600, clock=clock)
     count.get()
     counting.is_away = True
 
@@ -68,7 +84,7 @@ def test_without_a_database_there_is_no_count_and_it_is_not_asked_again_at_once(
     clock = Clock()
     counting = Counting(clock)
     counting.is_away = True
-    count = SparingCount(counting, cache_s=10, share=50, clock=clock)
+    count = SparingCount(counting, cache_s=10, share=50, longest_s=600, clock=clock)
 
     assert (count.get(), count.get(), counting.asked) == (None, None, 1)
 
@@ -81,7 +97,7 @@ def test_nobody_waits_long_for_a_count_and_it_is_there_for_the_next() -> None:
         is_done.set()
         return 1
 
-    count = SparingCount(slow, cache_s=10, share=50, wait_s=0.05)
+    count = SparingCount(slow, cache_s=10, share=50, longest_s=600, wait_s=0.05)
     began, meanwhile = count.get(), count.get()
 
     go_on.set()
