@@ -17,6 +17,7 @@ from api import (
     document_routes,
     event_routes,
     health_routes,
+    metrics_routes,
     openapi,
     page_routes,
     problems,
@@ -31,6 +32,7 @@ from api.body_limit import BodyLimit
 from api.request_log import RequestLog
 from api.services import OpenDoors, Services, limit_asking_threads, open_doors
 from api.settings import ApiSettings
+from workers import program_metrics
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -55,6 +57,9 @@ def create_app(settings: ApiSettings, *, doors: OpenDoors = open_doors) -> FastA
         limit_asking_threads(settings)
         with doors(settings) as opened:
             services = Services(settings, opened)
+            program_metrics.serve(
+                services.metrics, host=settings.metrics_host, port=settings.metrics_port
+            )
             app.state.services = services
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(services.watch.run)
@@ -104,6 +109,7 @@ def _assemble(lifespan: Lifespan | None, *, answer_timeout_s: float) -> FastAPI:
         capacity_routes,
         s3_event_routes,
         health_routes,
+        metrics_routes,
         viewer_routes,
     ):
         app.include_router(routes.router)

@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 
 from api.errors import ApiError
+from api.intake_metrics import count_event
 from api.s3_events.event import UnreadableEventError
 from api.s3_events.parse import parse
 from api.take_in_object import TakeIn
@@ -130,6 +131,7 @@ def _is_done(message: QueuedMessage, take_in: TakeIn) -> bool:
             outcome = take_in(event)
             log.info("event handled", outcome=outcome, bucket=event.bucket)
     except UnreadableEventError as error:
+        count_event("unreadable")
         log.error("message is unreadable", reason=str(error), deliveries=message.deliveries)  # noqa: TRY400 - nothing of ours failed
         return False
     except (DatabaseUnavailableError, StorageUnavailableError):

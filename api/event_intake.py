@@ -6,11 +6,13 @@ from functools import partial
 
 from api.accept_document import page_limits_of
 from api.admission import Admission, count_load, limits_of
+from api.intake_metrics import count_event
 from api.s3_event_settings import HANDLINGS_PER_VISIBILITY, S3EventSettings
 from api.s3_events.event import ObjectEvent
 from api.settings import ApiSettings
 from api.take_in_object import IntakeRules, Outcome, require_room_for_all, take_in_object
 from db.engine import Database, Transaction
+from storage.errors import SourceRefusedError
 from storage.object_store import ObjectStore
 from storage.sqs import SqsQueue
 from workers.object_storage import make_store
@@ -39,14 +41,21 @@ class EventIntake:
         )
 
     def take_in(self, event: ObjectEvent) -> Outcome:
-        """Handle one event; see ``take_in_object``."""
-        return take_in_object(
-            event,
-            transaction=self._transaction,
-            store=self._store,
-            admission=self._admission,
-            rules=self._rules,
-        )
+        """Handle one event, and count what became of it; see ``take_in_object``."""
+        try:
+            outcome = take_in_object(
+                event,
+                transaction=self._transaction,
+                store=self._store,
+                admission=self._admission,
+                rules=self._rules,
+            )
+        except Exception as error:
+            is_refused = isinstance(error, SourceRefusedError)
+            count_event(Outcome.REFUSED if is_refused else "put_off")
+            raise
+        count_event(outcome)
+        return outcome
 
     def require_ready(self) -> None:
         """Ask whether an event could be handled now.

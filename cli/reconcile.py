@@ -63,6 +63,7 @@ def reconcile(
     from cli.filling_thread import start_filling
     from cli.settings import load_settings
     from cli.stop_signals import stop_on_signals
+    from workers import program_metrics, sweep_metrics
     from workers.clear_storage import clear_until
     from workers.devices import Device
     from workers.heartbeat import Heartbeat
@@ -76,6 +77,13 @@ def reconcile(
     configure_logging(settings.log_level)
     runtime = Runtime(settings, Device("cpu"))
     heartbeat = Heartbeat(heartbeat_file(settings), name=HEARTBEAT_NAME)
+    program_metrics.note_build(HEARTBEAT_NAME)
+    sweep_metrics.VISIBILITY_TIMEOUT.set(settings.redis_visibility_timeout_s)
+    program_metrics.serve(
+        program_metrics.registry_of(sweep_metrics.GROUP),
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
     with stop_on_signals(force_after_s=_END_LIMIT_S) as stop:
         log.info("reconcile starts")
         # A call to a store that is away may hang for minutes: nobody waits for this one.

@@ -22,9 +22,11 @@ def s3_events() -> None:
     Runs until it is stopped. A message is deleted once its documents stand; while the system is
     full, or a server is away, messages are left in the queue. Several may run at a time.
     """
+    from api import intake_metrics
     from api.consume_events import consume_until
     from api.event_intake import handling_limit_s, make_queue, opened_intake
     from cli.stop_signals import stop_on_signals
+    from workers import program_metrics
     from workers.heartbeat import Heartbeat, default_file
     from workers.observability import configure_logging
 
@@ -38,6 +40,12 @@ def s3_events() -> None:
     configure_logging(settings.log_level)
     file = settings.heartbeat_file or default_file(settings.home, HEARTBEAT_NAME)
     heartbeat = Heartbeat(file, name=HEARTBEAT_NAME)
+    program_metrics.note_build(HEARTBEAT_NAME)
+    program_metrics.serve(
+        program_metrics.registry_of(intake_metrics.GROUP),
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
     queue = make_queue(settings, settings.s3_events_queue_url)
     with (
         opened_intake(settings) as (intake, _, _),

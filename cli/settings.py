@@ -14,6 +14,7 @@ from workers.settings import (
     DatabaseUrl,
     HeartbeatSettings,
     LogSettings,
+    MetricsSettings,
     SettingsError,
     WebhookTargetSettings,
     home_dir,
@@ -49,7 +50,9 @@ class DatabaseSettings(CheckedSettings):
     )
 
 
-class WebhookSettings(DatabaseSettings, HeartbeatSettings, LogSettings, WebhookTargetSettings):
+class WebhookSettings(
+    DatabaseSettings, HeartbeatSettings, LogSettings, MetricsSettings, WebhookTargetSettings
+):
     """What ``webhooks`` needs: of the servers the database alone."""
 
     webhook_senders: int = Field(

@@ -19,6 +19,7 @@ def webhooks() -> None:
     from cli.settings import WebhookSettings, load_settings
     from cli.stop_signals import stop_on_signals
     from db.engine import Database
+    from workers import program_metrics, webhook_metrics
     from workers.deliver_webhook import DeliveryRules, deliver_until
     from workers.heartbeat import Heartbeat, default_file
     from workers.observability import configure_logging
@@ -32,6 +33,12 @@ def webhooks() -> None:
     )
     file = settings.heartbeat_file or default_file(settings.home, HEARTBEAT_NAME)
     heartbeat = Heartbeat(file, name=HEARTBEAT_NAME)
+    program_metrics.note_build(HEARTBEAT_NAME)
+    program_metrics.serve(
+        program_metrics.registry_of(webhook_metrics.GROUP),
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
     with stop_on_signals(force_after_s=_END_LIMIT_S) as stop:
         structlog.get_logger(__name__).info("webhooks starts")
         deliver_until(

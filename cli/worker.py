@@ -44,6 +44,7 @@ def worker(
     from cli.settings import become, load_settings
     from workers.celeryconfig import RECOGNIZE_QUEUE
     from workers.devices import count_gpus
+    from workers.heartbeat import started_file
     from workers.observability import configure_logging
     from workers.settings import WorkerSettings
 
@@ -55,7 +56,10 @@ def worker(
         require_recognition(settings, gpu_count=gpu_count)
     slots = slots or default_slots(settings, chosen, gpu_count=gpu_count)
     check_cores(settings, chosen, slots)
+    file = heartbeat_file(settings, name or "+".join(chosen))
     log.info("worker starts", queues=chosen, slots=slots)
+    # What a worker that was killed has left would tell a probe that this one is ready.
+    started_file(file).unlink(missing_ok=True)
     become(
         worker_command(
             chosen,
@@ -67,7 +71,8 @@ def worker(
         environment={
             "PAGEFLEET_WORKER_QUEUES": ",".join(chosen),
             "PAGEFLEET_SLOTS": str(slots),
-            "PAGEFLEET_HEARTBEAT_FILE": str(heartbeat_file(settings, name or "+".join(chosen))),
+            "PAGEFLEET_HEARTBEAT_FILE": str(file),
+            **metrics_environment(settings, file),
             **_ENVIRONMENT,
         },
     )
@@ -78,6 +83,21 @@ def heartbeat_file(settings: "WorkerSettings", name: str) -> Path:
     from workers.heartbeat import default_file
 
     return settings.heartbeat_file or default_file(settings.home, name.removesuffix("@%h"))
+
+
+def metrics_environment(settings: "WorkerSettings", heartbeat: Path) -> dict[str, str]:
+    """Return what lets the processes of a worker count together, where metrics are shown at all.
+
+    The library reads it when it is imported, so it has to be there before a worker begins, and in
+    no other program: Flower counts for itself.
+    """
+    if not settings.metrics_port:
+        return {}
+    from workers.metric_files import FOLDER_VARIABLE, folder_of, prepare
+
+    folder = folder_of(heartbeat)
+    prepare(folder)
+    return {FOLDER_VARIABLE: str(folder)}
 
 
 def require_recognition(settings: "WorkerSettings", *, gpu_count: int) -> None:

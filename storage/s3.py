@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 Checksums = Literal["when_required", "when_supported"]
+OnError = Callable[[str, str], None]
 
 _KEYS_PER_DELETE = 1_000  # the most that one request takes
 _PAST_THE_END = "InvalidRange"
@@ -73,6 +74,7 @@ class S3ObjectStore:
         connect_timeout_s: float = 5,
         read_timeout_s: float = 60,
         connections: int = 16,
+        on_error: OnError | None = None,
     ) -> None:
         """Describe the bucket.
 
@@ -90,8 +92,13 @@ class S3ObjectStore:
             read_timeout_s: of one attempt, between two pieces of the answer.
             connections: that are kept open for the next request; as many as threads that use the
                 store at once.
+            on_error: is told of each call that fails for good: ``own``, or ``other`` for a bucket
+                of ``other_bucket``, and ``unavailable``, ``refused`` or ``corrupt``. That there is
+                no such object, or another one by now, is an answer and no failure.
         """
         self._bucket = bucket
+        self._on_error = on_error or _tell_nobody
+        self._whose = "own"
         self._public_endpoint_url = public_endpoint_url
         self._client_options: dict[str, Any] = {
             "endpoint_url": endpoint_url,
@@ -145,13 +152,13 @@ class S3ObjectStore:
             self._bucket,
             inside=lambda: self._plain_client,
             outside=lambda: self._public_client,
-            translated=partial(_translated, changed=_PARTS_CHANGED),
+            translated=partial(self._translated, changed=_PARTS_CHANGED),
         )
 
     def other_bucket(self, name: str) -> "S3ObjectStore":
         # On the same client: one takes tens of milliseconds and megabytes to make.
         other = copy.copy(self)
-        other.__dict__.update(_bucket=name, _client=self._client)
+        other.__dict__.update(_bucket=name, _client=self._client, _whose="other")
         return other
 
     def close(self) -> None:
@@ -162,7 +169,7 @@ class S3ObjectStore:
                 client.close()
 
     def put(self, key: str, body: bytes, *, media_type: str) -> None:
-        with _translated(key):
+        with self._translated(key):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ContentType=media_type)
 
     @contextmanager
@@ -176,7 +183,7 @@ class S3ObjectStore:
             raise
 
     def get(self, key: str) -> bytes:
-        with _translated(key):
+        with self._translated(key):
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
 
     def read_range(self, key: str, *, start: int, stop: int) -> bytes:
@@ -184,7 +191,7 @@ class S3ObjectStore:
         if start == stop:
             self.head(key)  # HTTP has no empty range, and a missing object is an error all the same
             return b""
-        with _translated(key):
+        with self._translated(key):
             try:
                 answer = self._client.get_object(
                     Bucket=self._bucket, Key=key, Range=f"bytes={start}-{stop - 1}"
@@ -209,7 +216,7 @@ class S3ObjectStore:
             pinned["IfMatch"] = f'"{etag}"'
         if start:
             pinned["Range"] = f"bytes={start}-"
-        with _translated(key):
+        with self._translated(key):
             try:
                 answer = self._client.get_object(Bucket=self._bucket, Key=key, **pinned)
             except ClientError as error:
@@ -223,14 +230,14 @@ class S3ObjectStore:
             raise ObjectChangedError(key)
 
         def parts() -> Iterator[bytes]:
-            with _translated(key), body:
+            with self._translated(key), body:
                 yield from body.iter_chunks(part_bytes)
 
         return parts()
 
     def head(self, key: str, *, version_id: str | None = None) -> StoredObject:
         pinned: dict[str, Any] = _version(version_id)
-        with _translated(key):
+        with self._translated(key):
             answer = self._client.head_object(Bucket=self._bucket, Key=key, **pinned)
         return StoredObject(
             key, answer["ContentLength"], answer["ETag"].strip('"'), answer.get("VersionId")
@@ -240,7 +247,7 @@ class S3ObjectStore:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=prefix, StartAfter=after
         )
-        with _translated(prefix):
+        with self._translated(prefix):
             for page in pages:
                 for found in page.get("Contents", []):
                     yield StoredObject(found["Key"], found["Size"], found["ETag"].strip('"'))
@@ -248,21 +255,21 @@ class S3ObjectStore:
     def delete(self, keys: Iterable[str]) -> None:
         remaining = iter(keys)
         while batch := list(islice(remaining, _KEYS_PER_DELETE)):
-            with _translated(batch[0]):
+            with self._translated(batch[0]):
                 answer = self._client.delete_objects(
                     Bucket=self._bucket,
                     Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True},
                 )
-            _require_deleted(answer.get("Errors", []))
+                _require_deleted(answer.get("Errors", []))
 
     def presign_get(self, key: str, *, expires_s: int) -> str:
-        with _translated(key):
+        with self._translated(key):
             return self._client.generate_presigned_url(
                 "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=expires_s
             )
 
     def presign_put(self, key: str, *, media_type: str, expires_s: int) -> str:
-        with _translated(key):
+        with self._translated(key):
             return self._client.generate_presigned_url(
                 "put_object",
                 Params={"Bucket": self._bucket, "Key": key, "ContentType": media_type},
@@ -271,17 +278,34 @@ class S3ObjectStore:
 
     def check(self) -> None:
         try:
-            with _translated(self._bucket):
+            with self._translated(self._bucket):
                 self._client.head_bucket(Bucket=self._bucket)
         except ObjectNotFoundError as error:
+            self._on_error(self._whose, "refused")
             raise StorageError(f"there is no bucket {self._bucket}") from error
 
     def ensure_bucket(self) -> None:
         """Make the bucket unless it is there; for stores that Pagefleet runs itself."""
-        with _translated(self._bucket):
+        with self._translated(self._bucket):
             buckets = self._client.list_buckets()["Buckets"]
             if self._bucket not in {bucket["Name"] for bucket in buckets}:
                 self._client.create_bucket(Bucket=self._bucket)
+
+    @contextmanager
+    def _translated(self, key: str, *, changed: Collection[str] = _CHANGED) -> Iterator[None]:
+        """Raise botocore's errors as ours, and tell of those that are failures.
+
+        Raises:
+            StorageError: one of its kinds, as the function of the same name says.
+        """
+        try:
+            with _translated(key, changed=changed):
+                yield
+        except StorageError as error:
+            kind = _kind_of(error)
+            if kind is not None:
+                self._on_error(self._whose, kind)
+            raise
 
 
 class _Upload:
@@ -346,7 +370,7 @@ class _Upload:
         self._etags.append(answer["ETag"])
 
     def _call(self, operation: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401 - boto3's answers are dictionaries of their own
-        with _translated(self._key):
+        with self._store._translated(self._key):  # noqa: SLF001 - same module
             return operation(Bucket=self._store._bucket, Key=self._key, **arguments)  # noqa: SLF001 - same module
 
 
@@ -397,6 +421,22 @@ def _require_deleted(errors: Sequence[Mapping[str, Any]]) -> None:
         if first:
             code, key = first[0].get("Code"), first[0].get("Key")
             raise kind(f"{code} for {key}, one of {len(failed)} objects that were not deleted")
+
+
+def _kind_of(error: StorageError) -> str | None:
+    match error:
+        case BucketNotFoundError():
+            return "refused"
+        case ObjectNotFoundError() | ObjectChangedError():
+            return None
+        case ObjectCorruptError():
+            return "corrupt"
+        case StorageUnavailableError():
+            return "unavailable"
+    return "refused"
+
+
+def _tell_nobody(_whose: str, _kind: str) -> None: ...
 
 
 def _version(version_id: str | None) -> dict[str, Any]:

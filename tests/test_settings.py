@@ -73,6 +73,8 @@ DEFAULTS: dict[str, Any] = {
     "stall_timeout_s": 120,
     "heartbeat_file": None,
     "heartbeat_limit_s": 120,
+    "metrics_host": "127.0.0.1",
+    "metrics_port": 0,
 }
 WITHOUT_DEFAULT = {"home", "models_dir", "database_url", "redis_url", "s3_bucket"}
 
@@ -110,6 +112,7 @@ OUT_OF_RANGE = {
     "PAGEFLEET_SWEEP_INTERVAL_S": "0",
     "PAGEFLEET_SWEEP_LIMIT": "0",
     "PAGEFLEET_SOFT_SHUTDOWN_S": "-1",
+    "PAGEFLEET_METRICS_PORT": "65536",
 }
 
 

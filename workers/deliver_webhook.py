@@ -18,6 +18,7 @@ from db import webhook_deliveries
 from db.engine import Transaction
 from db.errors import DatabaseError, DatabaseUnavailableError
 from db.webhook_deliveries import DueDelivery, Failure
+from workers.webhook_metrics import count_delivery, count_disabled
 from workers.webhook_post import WebhookPoster, WebhookPostError
 from workers.webhook_signature import sign
 from workers.webhook_target import WebhookTargetError, parse_url
@@ -64,14 +65,17 @@ def deliver_webhook(
     if isinstance(outcome, int):
         with transaction() as session:
             webhook_deliveries.note_delivered(session, due, status=outcome)
+        count_delivery("delivered")
         log.info("webhook delivered", status=outcome, **fields)
         return
     with transaction() as session:
         is_disabled = webhook_deliveries.note_failed(
             session, due, outcome, disable_after_s=rules.disable_after_s
         )
+    count_delivery("failed")
     log.warning("webhook not delivered", code=outcome.code, **fields)
     if is_disabled:
+        count_disabled()
         log.error("webhook endpoint disabled", endpoint_id=fields["endpoint_id"], code=outcome.code)
 
 

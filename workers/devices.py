@@ -123,9 +123,28 @@ def choose_device(
     return Device("cpu")
 
 
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """What a GPU has, and what all processes on it hold; in bytes."""
+
+    total_bytes: int
+    used_bytes: int
+
+
 def gpu_memory_bytes() -> int | None:
     """Return the memory of the GPU that this process is pinned to; None when it cannot be told."""
-    name = os.environ.get(_VISIBLE, "")  # noqa: TID251 - CUDA's own variable
+    memory = _memory_of(_given_visible() or "")
+    return None if memory is None else memory.total_bytes
+
+
+def memory_of_gpus() -> list[GpuMemory]:
+    """Return the memory of each GPU that the driver shows to this process, as far as it tells."""
+    found = (_memory_of(name) for name in visible_gpus(_given_visible(), _driver_gpu_ids()))
+    return [memory for memory in found if memory is not None]
+
+
+def _memory_of(name: str) -> GpuMemory | None:
+    """Return the memory of a GPU as ``CUDA_VISIBLE_DEVICES`` names it; None: it cannot be told."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -136,7 +155,8 @@ def gpu_memory_bytes() -> int | None:
             if name.isdigit()
             else pynvml.nvmlDeviceGetHandleByUUID(name)
         )
-        return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(gpu)
+        return GpuMemory(int(memory.total), int(memory.used))
     except pynvml.NVMLError:
         return None
     finally:

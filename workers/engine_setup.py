@@ -5,6 +5,7 @@ Apart from ``workers.runtime``, because reading a file needs no database, broker
 
 from workers.devices import Device, count_cores, gpu_memory_bytes
 from workers.ocr.engine import EngineOptions, OcrEngine
+from workers.ocr.engine_observer import EngineObserver
 from workers.ocr.errors import ModelFileError
 from workers.ocr.golden import check_golden
 from workers.ocr.heap import give_back_freed
@@ -15,7 +16,13 @@ from workers.settings import OcrSettings
 _ARENA_SHARE = 0.9
 
 
-def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> OcrEngine:
+def make_engine(
+    settings: OcrSettings,
+    device: Device,
+    *,
+    slots: int = 1,
+    observer: EngineObserver | None = None,
+) -> OcrEngine:
     """Load the models, make the engine that runs them on ``device``, and see that it can read.
 
     A ``ModelFileError`` passes through: a file is missing or does not fit, or the golden page was
@@ -25,6 +32,7 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
         settings: of the process.
         device: of its slot.
         slots: processes that share this machine's cores.
+        observer: is told of the engine's work, by any thread; None: nobody is.
     """
     bundle = open_profile(settings.profile, settings.models_dir)
     gpu_bytes = gpu_memory_bytes() if device.kind == "cuda" else None
@@ -45,6 +53,7 @@ def make_engine(settings: OcrSettings, device: Device, *, slots: int = 1) -> Ocr
             cache_dir=settings.home / "cache",
             threads=slot_threads(settings, slots=slots),
         ),
+        observer=observer,
     )
     give_back_freed()  # what loading took, before the first page takes more
     check_golden(engine, bundle)

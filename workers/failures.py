@@ -42,6 +42,7 @@ from workers.ocr.errors import (
     RenderChildError,
 )
 from workers.settings import SettingsError
+from workers.work_metrics import count_ended_slot, count_failure
 
 log = structlog.get_logger(__name__)
 
@@ -383,10 +384,12 @@ def decided(
     except (Exception, SystemExit) as error:
         failure = classify(error)
         _log(failure, error)
+        count_failure(failure.category)
         try:
             is_settled = _record(failure, put_back=put_back, fail=fail)
         finally:
             if isinstance(error, PoisonedContextError):
+                count_ended_slot("poisoned")
                 # Not even an orderly exit can be trusted.
                 os._exit(EXIT_POISONED)
         if is_settled and not isinstance(error, SystemExit):

@@ -43,6 +43,14 @@ def heartbeats_folder(home: Path) -> Path:
     return home / "heartbeats"
 
 
+def started_file(heartbeat_file: Path) -> Path:
+    """Return the file that is there once a slot of a worker has loaded its models and tried them.
+
+    For probes of a start: a worker beats before that, and takes work only then.
+    """
+    return heartbeat_file.with_name(f"{heartbeat_file.name}.started")
+
+
 class Heartbeat:
     """The heartbeat of this process."""
 

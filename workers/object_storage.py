@@ -1,6 +1,7 @@
 """The object store that settings name; worker, API and doctor make theirs here."""
 
 from storage.s3 import S3ObjectStore
+from workers.program_metrics import count_storage_error
 from workers.settings import WorkerSettings
 
 _WORKER_ATTEMPTS = 8  # a worker has time; minutes pass before it gives up
@@ -33,4 +34,5 @@ def make_store(
         checksums=settings.s3_checksums,
         attempts=attempts,
         connections=connections,
+        on_error=count_storage_error,
     )

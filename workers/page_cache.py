@@ -25,6 +25,7 @@ from workers.ocr.page_numbers import page_number
 from workers.ocr.rendered_page import DRAWN_ROUTES, RenderedPage
 from workers.ocr.result import PageResult, StageSeconds, seconds_json
 from workers.page_outcome import PageOutcome, outcome_of
+from workers.work_metrics import count_page_lookup
 
 log = structlog.get_logger(__name__)
 
@@ -146,6 +147,7 @@ class _Run:
         served = self._cache.serve(page, key)
         self._asked += 1
         self._hits += served is not None
+        count_page_lookup(is_hit=served is not None)
         return _Place(served, key)
 
     def _ready(self) -> Iterator[PageOutcome]:

@@ -7,8 +7,10 @@ Only messages that wait are counted. What workers hold (``unacked``, all queues 
 many as they have slots, and would make a fleet of many slots find its queues full for ever.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from uuid import uuid4
 
 import structlog
@@ -56,6 +58,11 @@ redis.call('EXPIRE', KEYS[1], ARGV[6])
 return granted
 """
 
+# KEYS: when each message that is held was delivered, as the transport notes it.
+_UNACKED = """
+return {redis.call('ZCARD', KEYS[1]), redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or ''}
+"""
+
 
 def most_waiting(queue: str, priority: Priority, *, limit: int) -> int:
     """Return up to how many messages a queue is filled with documents of this priority.
@@ -85,6 +92,27 @@ def waiting() -> Mapping[str, int]:
                 pipeline.llen(queue_list(queue, priority))
         lengths = iter(pipeline.execute())
     return {queue: sum(next(lengths) for _ in Priority) for queue in QUEUES}
+
+
+@dataclass(frozen=True, slots=True)
+class Unacked:
+    """What workers hold: how many messages, and the oldest's age; 0.0 without any."""
+
+    messages: int
+    oldest_s: float
+
+
+def unacked() -> Unacked:
+    """Return what workers hold of all queues together.
+
+    Raises:
+        DispatchError: the broker does not answer.
+    """
+    with broker.redis_client() as client:
+        held, oldest_at_s = client.eval(_UNACKED, 1, broker.key("unacked_index"))
+    if not held:
+        return Unacked(0, 0.0)
+    return Unacked(int(held), max(0.0, time.time() - float(oldest_at_s)))
 
 
 @contextmanager

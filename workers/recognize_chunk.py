@@ -30,6 +30,7 @@ from workers.page_cache import PageCache
 from workers.page_outcome import PageOutcome, outcome_of
 from workers.page_renderer import PageRenderer
 from workers.source_file import SourceFile
+from workers.work_metrics import count_page
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -97,6 +98,8 @@ def recognize_chunk(
         held.check()
         if _publish(claim, result_key, records, transaction=transaction, rules=rules):
             _send_assembly(work, rules)
+        for record in records:
+            count_page(record.state, record.values)
         pages_ok = sum(record.state is PageState.OK for record in records)
         outcome = ChunkOutcome(pages_ok, len(records) - pages_ok)
         log.info("chunk recognized", pages_ok=pages_ok, pages_failed=outcome.pages_failed)

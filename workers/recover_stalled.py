@@ -23,6 +23,7 @@ from workers.celeryconfig import ASSEMBLE_QUEUE, EXPORT_QUEUE, RECOGNIZE_QUEUE, 
 from workers.dispatch import ChunkMessage, DispatchError
 from workers.end_spent import end_spent
 from workers.retry_batches import retry_batches
+from workers.sweep_metrics import count_given_up, count_round, count_sent, note_broker
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -57,6 +58,7 @@ class Round:
         waiting: messages in each queue before the round.
         left: rows that wait on, as far as they were counted.
         is_busy: whether there may be more to do at once: something was sent, or a queue is full.
+        is_broken_off: whether the broker ended it.
     """
 
     sent: dict[Work, int] = field(default_factory=lambda: dict.fromkeys(Work, 0))
@@ -65,6 +67,7 @@ class Round:
     waiting: Mapping[str, int] = field(default_factory=dict)
     left: int = 0
     is_busy: bool = False
+    is_broken_off: bool = False
 
 
 def recover_stalled(
@@ -88,9 +91,12 @@ def recover_stalled(
     has_batches_left |= retry_batches(transaction=transaction)
     ended = end_spent(transaction=transaction, rules=rules, limit=limit)
     done = Round(given_up=ended.given_up, isolated=ended.isolated)
+    count_given_up(documents_and_pages=ended.given_up, chunks=ended.isolated)
     turns = (memory or Memory()).turns
     try:
         done.waiting = queue_room.waiting()
+        held = queue_room.unacked()
+        note_broker(done.waiting, unacked=held.messages, unacked_oldest_s=held.oldest_s)
         for work in _QUEUES:
             for priority in Priority:
                 _send_due(
@@ -105,6 +111,7 @@ def recover_stalled(
         # The next step would wait for the same time-out.
         log.warning("round ended, the broker is not reachable or refuses")
         done.is_busy = False
+        done.is_broken_off = True
     done.is_busy |= has_batches_left
     if done.given_up or done.isolated or any(done.sent.values()):
         sent = {work.value: count for work, count in done.sent.items()}
@@ -137,11 +144,14 @@ def sweep_until(
     while not stop.is_set():
         try:
             done = recover_stalled(transaction=transaction, rules=rules, limit=limit, memory=memory)
+            count_round("broker_away" if done.is_broken_off else "done")
         except DatabaseUnavailableError:
+            count_round("database_away")
             log.warning("round skipped, the database is not reachable")
             done = Round()
         except DatabaseError:
             # One row that cannot be changed must not stop what all the others wait for.
+            count_round("refused")
             log.exception("round broken off")
             done = Round()
         after_round()
@@ -187,6 +197,7 @@ def _send_due(
                 sent += 1
     finally:
         done.sent[work] += sent
+        count_sent(work, sent)
         _put_back(taken.due[sent:], transaction)
 
 

@@ -23,6 +23,7 @@ from workers.page_cache import PageCache
 from workers.page_renderer import PageRenderer
 from workers.settings import OcrSettings, WorkerSettings, read_settings
 from workers.source_file import SourceFile
+from workers.work_metrics import EngineMetrics, note_model, note_ready
 from workers.work_rules import WorkRules
 
 log = structlog.get_logger(__name__)
@@ -81,7 +82,9 @@ class Runtime:
     @cached_property
     def engine(self) -> OcrEngine:
         slots = self.settings.slots or self.device.gpu_count or devices.count_cores()
-        return make_engine(self.settings, self.device, slots=slots)
+        return make_engine(
+            self.settings, self.device, slots=slots, observer=EngineMetrics(self.device.kind)
+        )
 
     @cached_property
     def rules(self) -> WorkRules:
@@ -154,6 +157,8 @@ def start_slot(slot: int) -> Runtime:
             _runtime.note_models()
         except DatabaseError:
             log.warning("models not noted, the first chunk does it")
+        note_model(_runtime.engine.model_version, device.kind)
+    note_ready(settings.worker_queues)
     log.info("slot ready", slot=slot, device=device.kind, gpu=device.gpu_index)
     return _runtime
 

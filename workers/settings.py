@@ -215,7 +215,24 @@ class HeartbeatSettings(FolderSettings):
     )
 
 
-class WorkerSettings(OcrSettings, HeartbeatSettings):
+class MetricsSettings(CheckedSettings):
+    """Where a program shows what it counts."""
+
+    metrics_host: str = Field(
+        default="127.0.0.1",
+        description="address at which metrics are shown; they ask for no key, so leave it private",
+    )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65_535,
+        description="port at which this program shows its metrics (docs/metrics.md), one of its "
+        "own for each program of a machine; 0: nowhere, and the API at `/metrics` of its own "
+        "address",
+    )
+
+
+class WorkerSettings(OcrSettings, HeartbeatSettings, MetricsSettings):
     """What a worker, the sweep and the API's dispatch need."""
 
     database_url: DatabaseUrl = Field(

@@ -36,7 +36,8 @@ _PORT_TRIES = 3
 _WORKER_SHUTDOWN_S = 10
 # What a worker takes at most after that, whatever hangs, and some more.
 _END_MARGIN_S = 20
-_HEARTBEAT_FILE = "PAGEFLEET_HEARTBEAT_FILE"
+# Of one program each.
+_NOT_HANDED_ON = frozenset({"PAGEFLEET_HEARTBEAT_FILE", "PAGEFLEET_METRICS_PORT"})
 _SOURCES = Path(__file__).absolute().parent.parent.parent
 
 
@@ -70,7 +71,7 @@ def project_plan(state: StackState, *, home: Path, inherited: Mapping[str, str])
     """
     environment = {
         # One file for all programs would be nobody's.
-        **{name: value for name, value in inherited.items() if name != _HEARTBEAT_FILE},
+        **{name: value for name, value in inherited.items() if name not in _NOT_HANDED_ON},
         **state.environment(),
         "PAGEFLEET_HOME": str(home),
         "PAGEFLEET_API_HOST": LOOPBACK,

@@ -21,6 +21,8 @@ REASONS = {
     "it sets the machine up",
     "it fetches models",
     "it needs a GPU",
+    "it needs a cluster",
+    "it needs Docker",
     "it needs a MinIO",
     "it takes hours",
 }

@@ -21,6 +21,7 @@ from workers.ocr.crops import (
 from workers.ocr.detection import Detection
 from workers.ocr.direct_line import DIRECT_SCORE, direct_quad
 from workers.ocr.engine_models import brought_models, open_models
+from workers.ocr.engine_observer import EngineObserver
 from workers.ocr.engine_options import EngineOptions
 from workers.ocr.errors import InferenceError, PoisonedContextError
 from workers.ocr.heap import give_back_freed
@@ -55,6 +56,7 @@ class OcrEngine:
         *,
         sessions: tuple[Session, Session] | None = None,
         orientation: Session | None = None,
+        observer: EngineObserver | None = None,
     ) -> None:
         """Load the models.
 
@@ -65,6 +67,7 @@ class OcrEngine:
                 options name.
             orientation: of another runtime; without it, pages of other ``sessions`` stay as they
                 are.
+            observer: is told of the work, by any thread; None: nobody is.
 
         The errors of ``engine_models.open_models`` pass through.
         """
@@ -74,9 +77,9 @@ class OcrEngine:
         # The pipeline's threads are all that the cores can take.
         cv2.setNumThreads(1)
         models = (
-            open_models(bundle, self._options)
+            open_models(bundle, self._options, observer)
             if sessions is None
-            else brought_models(bundle, self._options, sessions, orientation)
+            else brought_models(bundle, self._options, sessions, orientation, observer)
         )
         self._detector = models.detector
         self._recognizer = models.recognizer

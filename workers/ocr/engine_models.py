@@ -11,6 +11,7 @@ from workers.ocr.arithmetic_check import check_arithmetic
 from workers.ocr.bundle import ModelBundle
 from workers.ocr.crop_cache import CropCache
 from workers.ocr.detection import CUDA_SIDE_STEP_PX, Detector
+from workers.ocr.engine_observer import EngineObserver, NobodyObserves
 from workers.ocr.engine_options import EngineName, EngineOptions
 from workers.ocr.errors import ArithmeticCheckError, ProviderUnavailableError
 from workers.ocr.graph_preparation import Preparation
@@ -74,7 +75,9 @@ class EngineModels:
     arithmetic: Arithmetic | None
 
 
-def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
+def open_models(
+    bundle: ModelBundle, options: EngineOptions, observer: EngineObserver | None = None
+) -> EngineModels:
     """Load both models on the chosen engine, with the fastest arithmetic that reads a known page.
 
     A precision that fails the check is refused, and the next one is tried, which is logged. The
@@ -85,7 +88,7 @@ def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
     """
     *lower, last = _candidates(options)
     for arithmetic in lower:
-        models = _open(bundle, options, arithmetic)
+        models = _open(bundle, options, arithmetic, observer or NobodyObserves())
         try:
             _check(models, bundle)
         except ArithmeticCheckError as exc:
@@ -99,7 +102,7 @@ def open_models(bundle: ModelBundle, options: EngineOptions) -> EngineModels:
             )
             continue
         return models
-    return _open(bundle, options, last)
+    return _open(bundle, options, last, observer or NobodyObserves())
 
 
 def brought_models(
@@ -107,6 +110,7 @@ def brought_models(
     options: EngineOptions,
     sessions: tuple[Session, Session],
     orientation: Session | None,
+    observer: EngineObserver | None = None,
 ) -> EngineModels:
     """Put sessions of another runtime into both models.
 
@@ -115,9 +119,11 @@ def brought_models(
         options: of the engine.
         sessions: detection and recognition.
         orientation: of pages, None to leave them as they are.
+        observer: is told of their work; None: nobody is.
     """
+    observer = observer or NobodyObserves()
     cache = CropCache(options.crop_cache_count)
-    watchdog = Watchdog(options.inference_timeout_s)
+    watchdog = Watchdog(options.inference_timeout_s, before_end=observer.hung)
     detection, recognition = (WatchedSession(session, watchdog) for session in sessions)
     is_cpu = options.device == "cpu"
     return EngineModels(
@@ -137,6 +143,7 @@ def brought_models(
                 has_few_counts=not is_cpu,
             ),
             cache,
+            observer,
         ),
         orientation=None if orientation is None else WatchedSession(orientation, watchdog),
         cache=cache,
@@ -188,7 +195,9 @@ def _has_bfloat16() -> bool:
     return inference_openvino.has_bfloat16()
 
 
-def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -> EngineModels:
+def _open(
+    bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic, observer: EngineObserver
+) -> EngineModels:
     if arithmetic.engine == "openvino":
         openers = [
             # Every page may have a size of its own, crops have the few widths of their buckets.
@@ -226,22 +235,31 @@ def _open(bundle: ModelBundle, options: EngineOptions, arithmetic: Arithmetic) -
                 1 - _DETECTION_SHARE,
             ),
         ]
-    detection, recognition = (LadderSession(opener) for opener in openers)
+    detection, recognition = (
+        LadderSession(opener, on_out_of_memory=observer.ran_out_of_memory) for opener in openers
+    )
     models = brought_models(
-        bundle, options, (detection, recognition), _open_orientation(bundle, options)
+        bundle,
+        options,
+        (detection, recognition),
+        _open_orientation(bundle, options, observer),
+        observer,
     )
     models.recognizer.check_step()
     return replace(models, arithmetic=arithmetic)
 
 
-def _open_orientation(bundle: ModelBundle, options: EngineOptions) -> Session | None:
+def _open_orientation(
+    bundle: ModelBundle, options: EngineOptions, observer: EngineObserver
+) -> Session | None:
     """Open the small model, which decides much, with the arithmetic of reference."""
     path, model = bundle.orientation_path, bundle.manifest.orientation
     if path is None or model is None:
         return None
     preparation = Preparation(model.normalization)
     return LadderSession(
-        lambda: OnnxSession(path, preparation, device=options.device, cache_dir=options.cache_dir)
+        lambda: OnnxSession(path, preparation, device=options.device, cache_dir=options.cache_dir),
+        on_out_of_memory=observer.ran_out_of_memory,
     )
 
 

@@ -41,8 +41,19 @@ class LadderSession:
     Several threads may run it where they may run the sessions that it opens.
     """
 
-    def __init__(self, open_session: Callable[[], ShrinkableSession]) -> None:
-        """Load the first session; what ``open_session`` raises passes through."""
+    def __init__(
+        self,
+        open_session: Callable[[], ShrinkableSession],
+        *,
+        on_out_of_memory: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Load the first session; what ``open_session`` raises passes through.
+
+        Args:
+            open_session: loads one.
+            on_out_of_memory: is told of each single input that the device had no memory for.
+        """
+        self._on_out_of_memory = on_out_of_memory
         self._open_session = open_session
         self._session: ShrinkableSession | None = open_session()
         self._rebuilding = threading.Lock()
@@ -56,6 +67,7 @@ class LadderSession:
         except OutOfMemoryError:
             if len(pixels) > 1:
                 raise
+        self._on_out_of_memory()
         return self._run_again(session, pixels, widths_px)
 
     def shrink(self) -> None:

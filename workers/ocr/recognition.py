@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from workers.ocr.bundle import MANIFEST_NAME, RecognitionModel
 from workers.ocr.crop_cache import CropCache, crop_key
 from workers.ocr.ctc import decode_greedy, mean_confidence
-from workers.ocr.errors import InferenceError, ModelFileError, PoisonedContextError
+from workers.ocr.engine_observer import EngineObserver, NobodyObserves
+from workers.ocr.errors import (
+    InferenceError,
+    ModelFileError,
+    OutOfMemoryError,
+    PoisonedContextError,
+)
 from workers.ocr.inference import Session
 from workers.ocr.long_lines import LinePiece, PlacedCharacter, join_pieces, split_line
 from workers.ocr.recognition_limits import RecognitionLimits
@@ -136,7 +142,9 @@ class Recognizer:
         charset: Sequence[str],
         limits: RecognitionLimits,
         cache: CropCache | None = None,
+        observer: EngineObserver | None = None,
     ) -> None:
+        self._observer = observer or NobodyObserves()
         self._cache = CropCache(0) if cache is None else cache
         self._session = session
         self._model = model
@@ -255,6 +263,8 @@ class Recognizer:
         except InferenceError as exc:
             if len(minibatch) == 1:
                 return [exc]
+            if isinstance(exc, OutOfMemoryError):
+                self._observer.ran_out_of_memory()
         middle = len(minibatch) // 2
         return [
             *self._read_halving(minibatch[:middle], width_px),
@@ -276,6 +286,11 @@ class Recognizer:
             pixels[row, :, : widths_px[row]] = unit.pixels
         output = self._session.run(pixels, widths_px)
         classes, confidences = self._best_classes(output, count)
+        self._observer.minibatch_read(
+            inputs=len(minibatch),
+            columns_px=int(widths_px.sum()),
+            padded_columns_px=count * width_px,
+        )
         return [
             self._place(classes[row], confidences[row], unit.piece.span.start)
             for row, unit in enumerate(minibatch)

@@ -24,14 +24,22 @@ _IDLE_S: Final = 10.0
 class Watchdog:
     """Watches calls of any number of threads from one thread of its own."""
 
-    def __init__(self, timeout_s: float, *, on_overtime: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        *,
+        on_overtime: Callable[[], None] | None = None,
+        before_end: Callable[[], None] = lambda: None,
+    ) -> None:
         """Make a watchdog; its thread starts with the first call.
 
         Args:
             timeout_s: seconds that a call may take.
             on_overtime: called in the watching thread when one takes longer; None ends the
                 process with ``EXIT_HUNG``.
+            before_end: called before the process ends; must not wait for the thread that hangs.
         """
+        self._before_end = before_end
         self._timeout_s = timeout_s
         self._on_overtime = on_overtime or self._end_process
         self._changed = threading.Condition()
@@ -79,6 +87,7 @@ class Watchdog:
             f" this process ends with code {EXIT_HUNG}\n"
         )
         sys.stderr.flush()
+        self._before_end()
         # An orderly exit would wait for the thread that hangs.
         os._exit(EXIT_HUNG)
 

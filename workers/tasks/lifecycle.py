@@ -2,16 +2,19 @@
 
 import os
 import threading
+from pathlib import Path
 
 import structlog
 from billiard import current_process
 from celery import signals
 
+from workers.heartbeat import started_file
 from workers.observability import bind_tasks, configure_logging, worker_says
 from workers.runtime import start_slot
 from workers.settings import OcrSettings, WorkerSettings, read_settings
 from workers.tasks import slot_memory, worker_life
 from workers.tasks.failed_starts import EXIT_NOT_STARTED, FailedStarts
+from workers.work_metrics import count_ended_slot
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +51,8 @@ def _let_pool_wait_for_logging(**_: object) -> None:
 def _start_slot(**_: object) -> None:
     _configure_logging()
     slot = getattr(current_process(), "index", 0)
-    failed_starts = FailedStarts(worker_life.heartbeat_file(read_settings(WorkerSettings)))
+    heartbeat_file = worker_life.heartbeat_file(read_settings(WorkerSettings))
+    failed_starts = FailedStarts(heartbeat_file)
     try:
         runtime = start_slot(slot)
     except Exception:
@@ -57,11 +61,22 @@ def _start_slot(**_: object) -> None:
         log.critical("slot did not start", exc_info=True)
         threading.Event().wait(_PAUSE_BEFORE_NEXT_START_S)
         failed_starts.add(slot)
+        count_ended_slot("not_started")
         os._exit(EXIT_NOT_STARTED)
     failed_starts.clear(slot)
+    _note_start(started_file(heartbeat_file))
     slot_memory.measure_with(
         lambda: runtime.renderer.child_pid, limit_bytes=runtime.settings.slot_host_memory_bytes
     )
+
+
+def _note_start(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    except OSError:
+        # As with a heartbeat: no work is given up for it, and the probe says that it is missing.
+        log.warning("start not noted", exc_info=True)
 
 
 connect()

@@ -20,11 +20,12 @@ from celery.worker import state
 from workers import queue_room
 from workers.app import app
 from workers.broker import DispatchError
-from workers.heartbeat import Heartbeat, default_file
+from workers.heartbeat import Heartbeat, default_file, started_file
 from workers.settings import WorkerSettings, read_settings
 from workers.stall import Glance, StallWatch
 from workers.tasks.failed_starts import EXIT_NOT_STARTED, FailedStarts
 from workers.tasks.worker_end import bound_end, end_now
+from workers.tasks.worker_metrics import WorkerMetrics
 
 log = structlog.get_logger(__name__)
 
@@ -49,16 +50,20 @@ class WorkerLife(bootsteps.StartStopStep):
         file = heartbeat_file(self._settings)
         self._heartbeat = Heartbeat(file, name=file.stem)
         self._failed_starts = FailedStarts(file)
+        self._started_file = started_file(file)
         self._killed: set[str] = set()
         self._stop = threading.Event()
         self._is_ending = threading.Event()
         self._ticked_at_s = time.monotonic()
         self._beats = threading.Thread(name="heartbeat", daemon=True)
+        self._metrics = WorkerMetrics(self._settings, file, slots=parent.concurrency)
 
     def start(self, parent: Any) -> None:  # noqa: ANN401
         """Begin to watch; in the main thread, once Celery has its signals in place."""
         self._failed_starts.forget()
+        self._started_file.unlink(missing_ok=True)
         self._is_ending = bound_end(soft_shutdown_s=self._settings.soft_shutdown_s)
+        self._metrics.serve()
         self._beats = self._repeat("heartbeat", _TICK_S, lambda: self._beat(parent))
         stall_s = self._settings.stall_timeout_s
         watch = StallWatch()
@@ -75,6 +80,7 @@ class WorkerLife(bootsteps.StartStopStep):
         # Not the other thread, which may wait for a broker that does not answer.
         self._beats.join()
         self._heartbeat.remove()
+        self._started_file.unlink(missing_ok=True)
         self._failed_starts.forget()
 
     def terminate(self, parent: Any) -> None:  # noqa: ANN401
@@ -98,6 +104,7 @@ class WorkerLife(bootsteps.StartStopStep):
         # while there is no broker, which restarting this worker would not bring back.
         is_excused = self._is_ending.is_set() or worker.consumer.connection is None
         self._heartbeat.beat(age_s=0 if is_excused else time.monotonic() - self._ticked_at_s)
+        self._metrics.bury_dead()
         self._kill_overdue()
         if self._failed_starts.is_hopeless(worker.concurrency):
             log.critical("no slot can start, the worker is ended")

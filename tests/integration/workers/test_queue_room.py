@@ -1,6 +1,7 @@
 """Room in the real broker's queues, and who may take it."""
 
 import threading
+import time
 from uuid import UUID
 
 import pytest
@@ -205,3 +206,16 @@ def test_an_image_whose_worker_died_is_asked_for_again_after_a_while(redis_url: 
     assert draw(document_id, 0)
 
     assert queue_room.waiting()["split"] == 2
+
+
+def test_what_workers_hold_is_counted_with_the_age_of_the_oldest(redis_url: str) -> None:
+    nobody = queue_room.unacked()
+    now_s = time.time()
+    with redis.Redis.from_url(redis_url) as client:
+        client.zadd("pagefleet:unacked_index", {"old": now_s - 100, "new": now_s})
+
+    held = queue_room.unacked()
+
+    assert (nobody.messages, nobody.oldest_s) == (0, 0.0)
+    assert held.messages == 2
+    assert held.oldest_s == pytest.approx(100, abs=20)

@@ -69,6 +69,7 @@ def test_the_operations_are_named() -> None:
         "probe_events",
         "receive_events",
         "read_liveness",
+        "read_metrics",
         "read_readiness",
     }
 

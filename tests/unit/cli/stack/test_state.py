@@ -116,3 +116,14 @@ def test_a_password_is_remembered_and_private(tmp_path: Path) -> None:
 def test_every_server_gets_a_password_of_its_own(tmp_path: Path) -> None:
     assert Remembered.load(tmp_path).password != Remembered.load(tmp_path).password
     assert len(Remembered.load(tmp_path).password) >= 32
+
+
+def test_the_port_of_one_programs_metrics_reaches_none_of_many(tmp_path: Path) -> None:
+    plan = project_plan(
+        STATE,
+        home=tmp_path,
+        inherited={"PAGEFLEET_METRICS_PORT": "9100", "PAGEFLEET_METRICS_HOST": "0.0.0.0"},  # noqa: S104 - nobody listens
+    )
+
+    assert "PAGEFLEET_METRICS_PORT" not in plan.environment
+    assert plan.environment["PAGEFLEET_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - nobody listens

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -111,3 +112,19 @@ def test_a_session_that_cannot_be_loaded_again_ends_the_process() -> None:
 
 def test_a_lost_session_is_decided_like_a_poisoned_context() -> None:
     assert issubclass(SessionLostError, PoisonedContextError)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "steps_needed", "told"), [(ONE, 0, 0), (ONE, 1, 1), (ONE, 2, 1), (TWO, 9, 0)]
+)
+def test_a_single_input_that_found_no_memory_is_told_once(
+    pixels: NDArray[np.uint8], steps_needed: int, told: int
+) -> None:
+    # Larger minibatches are told of by whoever halves them.
+    calls: list[int] = []
+    session = LadderSession(Arena(steps_needed).open, on_out_of_memory=lambda: calls.append(1))
+
+    with suppress(OutOfMemoryError):
+        session.run(pixels)
+
+    assert len(calls) == told
