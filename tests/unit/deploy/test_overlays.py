@@ -1,5 +1,6 @@
 """What each overlay claims: GPUs, scaling, disruption, roles."""
 
+import re
 from typing import Any
 
 import pytest
@@ -154,6 +155,19 @@ def test_workers_are_scaled_by_the_gauge_of_the_queue_that_they_read(name: str) 
 def test_the_gauge_is_one_that_the_api_shows_for_each_queue() -> None:
     assert LABELS[GAUGE] == ("queue",)
     assert QUERY in (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+
+
+def test_the_scaler_follows_from_the_pace_that_was_measured() -> None:
+    """As docs/capacity.md reckons it: what a pod reads in five minutes, and a little more."""
+    guide = (ROOT / "docs" / "capacity.md").read_text("utf-8")
+    (pace,) = re.findall(r"\| scans, through the whole fleet \|.*\| ([0-9.]+) \|\n", guide)
+    spec = named(overlay("cpu"), "ScaledObject", "recognize")["spec"]
+    threshold = int(spec["triggers"][0]["metadata"]["threshold"])
+    slots = int(recognize("cpu").environment(recognize("cpu").main)["PAGEFLEET_SLOTS"])
+
+    assert threshold == pytest.approx(float(pace) * slots * 300, rel=0.2)
+    assert f'`threshold: "{threshold}"`' in guide
+    assert f"`maxReplicaCount: {spec['maxReplicaCount']}`" in guide
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
