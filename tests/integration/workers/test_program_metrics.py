@@ -15,6 +15,7 @@ from tests.support.processes import pool_children
 from tests.support.scraped import Scraped, scrape
 
 LIMIT_S = 180.0
+SPLITTER = ("worker", "--queues", "split", "--slots", "1")
 RECOGNIZER = ("worker", "--queues", "recognize", "--slots", "2")
 
 pytestmark = pytest.mark.timeout(600)
@@ -85,16 +86,28 @@ def test_the_pages_of_a_document_are_counted_by_all_slots_and_outlive_a_slot(
         assert later.value("pagefleet_pages_total", outcome="ok", route="ocr") == pages
 
 
-def test_a_worker_that_starts_anew_begins_at_nothing(idle_fleet: Fleet) -> None:
-    port = start(idle_fleet, "recognizer", *RECOGNIZER)
-    wait_for_metrics(port, "two slots", has_ready_slots(2))
-    idle_fleet.kill_group("recognizer")
+def test_a_worker_that_starts_anew_begins_at_nothing(idle_fleet: Fleet, tmp_path: Path) -> None:
+    port = start(idle_fleet, "splitter", *SPLITTER)
+    wait_for_metrics(port, "a slot", has_a_splitting_slot)
+    idle_fleet.kill_group("splitter")
+    of_dead = counted_in(tmp_path)
 
-    port = start(idle_fleet, "recognizer", *RECOGNIZER)
-    first = wait_for_metrics(port, "the next worker", lambda _: True)
+    port = start(idle_fleet, "splitter", *SPLITTER)
+    wait_for_metrics(port, "the next worker", lambda _: True)
 
-    assert (first.find("pagefleet_ready_slots") or 0) <= 2
-    wait_for_metrics(port, "two slots", has_ready_slots(2))
+    left = counted_in(tmp_path)
+    assert of_dead != set()
+    # Neither as they were nor put together, as those of a slot that died.
+    assert left & of_dead == set()
+    assert [file for file in left if file.stem.endswith("_0")] == []
+
+
+def counted_in(home: Path) -> set[Path]:
+    return set(home.glob("heartbeats/*.metrics/*.db"))
+
+
+def has_a_splitting_slot(scraped: Scraped) -> bool:
+    return scraped.find("pagefleet_ready_slots", queue="split") == 1
 
 
 def test_a_worker_shows_the_memory_of_its_gpu(idle_fleet: Fleet, tmp_path: Path) -> None:
@@ -112,7 +125,7 @@ def test_a_worker_shows_the_memory_of_its_gpu(idle_fleet: Fleet, tmp_path: Path)
 
 
 def test_without_a_port_nothing_is_counted_in_files(idle_fleet: Fleet, tmp_path: Path) -> None:
-    idle_fleet.start("assembler", "worker", "--queues", "split", "--slots", "1")
+    idle_fleet.start("splitter", *SPLITTER)
     heartbeats = tmp_path / "heartbeats"
     wait_for("a heartbeat", lambda: list(heartbeats.glob("*.json")), timeout_s=LIMIT_S)
 
@@ -147,10 +160,8 @@ def test_a_message_that_a_worker_holds_is_seen_with_its_age(
 ) -> None:
     port = start(idle_fleet, "reconciler", "reconcile")
     idle_fleet.start("api", "api")
-    worker_port = start(idle_fleet, "splitter", "worker", "--queues", "split", "--slots", "1")
-    wait_for_metrics(
-        worker_port, "a slot", lambda scraped: scraped.find("pagefleet_ready_slots") == 1
-    )
+    worker_port = start(idle_fleet, "splitter", *SPLITTER)
+    wait_for_metrics(worker_port, "a slot", has_a_splitting_slot)
     idle_fleet.wait_for_api()
     # The worker takes the message, and its only slot does nothing with it.
     (child,) = pool_children(idle_fleet.pid("splitter"))
