@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 from botocore.loaders import JSONFileLoader
+from hypothesis import HealthCheck, settings
 
 from cli.samples import Sample, write_samples
 from cli.stack.leash import Leash
@@ -20,6 +21,12 @@ from tests.support.fleet import Fleet, lent_fleet
 from tests.support.models import require_bundle, share_prepared_graphs
 from tests.support.services import S3Bucket
 from workers.settings import models_dir
+
+# A machine that others use as well is slow at any moment, and no example fails for that.
+settings.register_profile(
+    "shared machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session", autouse=True)
